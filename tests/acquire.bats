@@ -18,14 +18,14 @@ load helper
     names='env | sed -n "s/^\(RLOCK_[A-Z_]*\)=.*/\1/p" | grep -vxF "$outside" | sort | xargs'
     run -0 rlock run --limit 2 k -- sh -c "$names"
     [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
-    run -0 sh -c 'eval "$("$RLOCK" acquire --export --limit 2 k)"; '"$names" 3>&-
+    run -0 sh -c 'eval "$(rlock acquire --export --limit 2 k)"; '"$names" 3>&-
     [[ $output == "RLOCK_FENCE RLOCK_KEY RLOCK_LEASE_MS RLOCK_MODE RLOCK_OWNER RLOCK_SLOT" ]]
-    run -0 sh -c 'eval "$("$RLOCK" acquire --export --limit 2 k)"; echo "$RLOCK_MODE|$RLOCK_SLOT"' 3>&-
+    run -0 sh -c 'eval "$(rlock acquire --export --limit 2 k)"; echo "$RLOCK_MODE|$RLOCK_SLOT"' 3>&-
     [[ $output == 'limit|2' ]]
     run -75 rlock acquire -n --limit 2 k
-    run -0 env RLOCK_SLOT=7 sh -c 'eval "$("$RLOCK" acquire --export --lease 20s -s b)" &&
+    run -0 env RLOCK_SLOT=7 sh -c 'eval "$(rlock acquire --export --lease 20s -s b)" &&
         echo "$RLOCK_KEY|$RLOCK_MODE|$RLOCK_LEASE_MS|${RLOCK_SLOT-none}|$RLOCK_FENCE|$RLOCK_OWNER" &&
-        "$RLOCK" renew b && "$RLOCK" release b' 3>&-
+        rlock renew b && rlock release b' 3>&-
     [[ $output =~ ^"b|shared|20000|none|"[0-9]+"|"[0-9a-f-]{36}$ ]]
     run -0 rlock status -q b
 }
@@ -34,8 +34,8 @@ load helper
     cd "$T"
     for key in "it's" '$(>x)' '`>x`' '";>x;"' "';>x;'" '\' "a'b'c" "''" '!!' '~' '*' '$x'; do
         for shell in sh bash; do
-            key=$key run -0 $shell -c 'eval "$("$RLOCK" acquire --export "$key")"
-                [ "$RLOCK_KEY" = "$key" ] && "$RLOCK" release "$RLOCK_KEY"' 3>&-
+            key=$key run -0 $shell -c 'eval "$(rlock acquire --export "$key")"
+                [ "$RLOCK_KEY" = "$key" ] && rlock release "$RLOCK_KEY"' 3>&-
         done
     done
     [[ ! -e x ]]
@@ -43,24 +43,33 @@ load helper
 
 @test "--export in a loop: each round acquires and releases its own lock" {
     run -0 sh -c 'for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
-        eval "$("$RLOCK" acquire -n --export k)" && "$RLOCK" release k || exit
+        eval "$(rlock acquire -n --export k)" && rlock release k || exit
     done' 3>&-
 }
 
 @test "--export that fails fails under eval, in every shell" {
     hold a k
+    cat >"$T/acquires" <<'END'
+eval "$(rlock acquire --export $OPTIONS k 2>&-)" || exit
+echo continued
+END
+    cat >"$T/waits" <<'END'
+lines=$(sh -c 'echo $$ >"$T/number"; exec rlock acquire --export k 2>&-')
+eval "$lines" || exit
+echo continued
+END
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
         for row in '75 -q -n' '64 --bogus' '69 --server-wait 0 -u unix:///nowhere'; do
-            run "-${row%% *}" "$shell" -c "eval \"\$(\"\$RLOCK\" acquire --export ${row#* } k 2>&-)\" || exit
-                echo continued" 3>&-
+            OPTIONS=${row#* } run "-${row%% *}" "$shell" "$T/acquires" 3>&-
             [[ $output == "" ]]
         done
-        bg b "$shell" -ec 'x=$(sh -c "echo \$\$ >\"\$T/number\"; exec \"\$RLOCK\" acquire --export k 2>&-") || :
-            eval "$x"'
+        # A signal ends the acquisition, not the script.
+        bg b "$shell" "$T/waits"
         poll_until 10 has_waiters k 1
         kill "$(<"$T/number")"
         ends_with b 143
+        [[ ! -s $T/b.out ]]
     done
 }
 
@@ -134,13 +143,13 @@ load helper
 }
 
 @test "a lock that could not be printed is not held" {
-    run -71 --separate-stderr bash -c '"$RLOCK" acquire k >&-' 3>&-
+    run -71 --separate-stderr bash -c 'rlock acquire k >&-' 3>&-
     stderr_line 'cannot write to standard output'
     run -0 rlock status -q k
-    run -71 bash -c '"$RLOCK" acquire k >/dev/full' 3>&-
+    run -71 bash -c 'rlock acquire k >/dev/full' 3>&-
     run -0 rlock status -q k
     run -0 bash -c '{ until ! [ -e /proc/$BASHPID/fd/1 ] || ! echo x; do sleep 0.05; done 2>/dev/null
-        "$RLOCK" acquire k; } | true' 3>&-
+        rlock acquire k; } | true' 3>&-
     run -0 rlock status -q k
 }
 
@@ -154,7 +163,7 @@ acquire_unread() {
     [[ -e $T/fifo ]] || mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
     head -c 65536 /dev/zero >&7
-    env --default-signal=INT "$RLOCK" acquire "$@" k >&7 2>"$T/w.err" 3>&- 7>&- &
+    env --default-signal=INT rlock acquire "$@" k >&7 2>"$T/w.err" 3>&- 7>&- &
     pid[w]=$!
     poll_until 10 is_granted w
 }
@@ -215,7 +224,7 @@ has_less_left() {
 }
 
 @test "the caller is named as the holder" {
-    run -0 bash -c 'token=$("$RLOCK" acquire --label "build 7" k); echo $$; "$RLOCK" status --json k' 3>&-
+    run -0 bash -c 'token=$(rlock acquire --label "build 7" k); echo $$; rlock status --json k' 3>&-
     mine=${lines[0]}
     output=${output#*$'\n'}
     json ".[0].holders[0] | .pid == $mine and .command == \"bash\" and .label == \"build 7\""
@@ -225,12 +234,12 @@ has_less_left() {
 
 @test "H69 a run nested under acquire --export is granted at once, with its fence" {
     cat >"$T/script" <<'EOF'
-eval "$("$RLOCK" acquire --export k)" || exit
+eval "$(rlock acquire --export k)" || exit
 : >"$T/s.up"
-"$RLOCK_TEST_TOOLS/await" "$T/go"
-"$RLOCK" run -n k -- sh -c '[ "$RLOCK_FENCE" = "$0" ]' "$RLOCK_FENCE" || exit 2
-"$RLOCK" run -n k -- "$RLOCK" release --owner "$RLOCK_OWNER" k || exit 3
-"$RLOCK" run -n k -- true
+await "$T/go"
+rlock run -n k -- sh -c '[ "$RLOCK_FENCE" = "$0" ]' "$RLOCK_FENCE" || exit 2
+rlock run -n k -- rlock release --owner "$RLOCK_OWNER" k || exit 3
+rlock run -n k -- true
 [ "$?" = 75 ] || exit 4
 EOF
     bg_up s sh "$T/script"
@@ -242,25 +251,25 @@ EOF
 }
 
 @test "a nested owner does not release its ancestor's lock" {
-    run -0 --separate-stderr sh -c 'eval "$("$RLOCK" acquire --export k)" &&
-        "$RLOCK" run -n other -- "$RLOCK" release k; echo "$?"; "$RLOCK" release k; echo "$?"' 3>&-
+    run -0 --separate-stderr sh -c 'eval "$(rlock acquire --export k)" &&
+        rlock run -n other -- rlock release k; echo "$?"; rlock release k; echo "$?"' 3>&-
     [[ $output == $'1\n0' ]]
     stderr_line '^hint: RLOCK_OWNER'
 }
 
 @test "two acquisitions of one shell can both be renewed and released, in either order" {
     cat >"$T/script" <<'EOF'
-eval "$("$RLOCK" acquire --export a)" && eval "$("$RLOCK" acquire --export b)" &&
-    eval "$("$RLOCK" acquire --export c)" || exit 2
+eval "$(rlock acquire --export a)" && eval "$(rlock acquire --export b)" &&
+    eval "$(rlock acquire --export c)" || exit 2
 for key; do
-    "$RLOCK" renew --lease 1h "$key" || exit 3
-    "$RLOCK" status --json "$key" | jq -e '.[0].holders[0].lease_left_ms > 3000000' >/dev/null || exit 4
+    rlock renew --lease 1h "$key" || exit 3
+    rlock status --json "$key" | jq -e '.[0].holders[0].lease_left_ms > 3000000' >/dev/null || exit 4
 done
 for key; do
-    "$RLOCK" status -q "$key" && exit 5
-    "$RLOCK" release "$key" || exit 6
-    "$RLOCK" status -q "$key" || exit 7
-    "$RLOCK" release -q "$key"
+    rlock status -q "$key" && exit 5
+    rlock release "$key" || exit 6
+    rlock status -q "$key" || exit 7
+    rlock release -q "$key"
     [ $? = 1 ] || exit 8
 done
 EOF
@@ -271,30 +280,32 @@ EOF
 }
 
 @test "a key that is held twice is released twice, the last acquisition first" {
-    run -0 --separate-stderr sh -c 'eval "$("$RLOCK" acquire --export k)"; first=$RLOCK_OWNER
-        eval "$("$RLOCK" acquire --export k)"; second=$RLOCK_OWNER
-        "$RLOCK" release k || exit 2
-        [ "$("$RLOCK" status --json k | jq -r ".[0].holders[].owner")" = "$first" ] || exit 3
-        "$RLOCK" release --owner "$second" k || exit 4
-        "$RLOCK" status -q k' 3>&-
+    run -0 --separate-stderr sh -c 'eval "$(rlock acquire --export k)"; first=$RLOCK_OWNER
+        eval "$(rlock acquire --export k)"; second=$RLOCK_OWNER
+        rlock release k || exit 2
+        [ "$(rlock status --json k | jq -r ".[0].holders[].owner")" = "$first" ] || exit 3
+        rlock release --owner "$second" k || exit 4
+        rlock status -q k' 3>&-
     [[ $stderr == "" ]]
 }
 
 @test "the lock of a run is not released by its descendants" {
-    run -0 --separate-stderr rlock run k -- sh -c 'eval "$("$RLOCK" acquire --export other)"
-        "$RLOCK" release k; echo "$?"; "$RLOCK" renew k; echo "$?"
-        "$RLOCK" status -q k; echo "$?"; "$RLOCK" release other; echo "$?"'
+    run -0 --separate-stderr rlock run k -- sh -c 'eval "$(rlock acquire --export other)"
+        rlock release k; echo "$?"; rlock renew k; echo "$?"
+        rlock status -q k; echo "$?"; rlock release other; echo "$?"'
     [[ $output == $'1\n1\n75\n0' ]]
-    run -5 --separate-stderr rlock run k -- sh -c '"$RLOCK" release k; echo "$?"
-        token=$("$RLOCK" acquire k); "$RLOCK" release k; echo "$?"
-        "$RLOCK" status -q k; echo "$?"; "$RLOCK" release --owner "$token" k; echo "$?"; exit 5'
+    run -5 --separate-stderr rlock run k -- sh -c 'rlock release k; echo "$?"
+        token=$(rlock acquire k); rlock release k; echo "$?"
+        rlock status -q k; echo "$?"; rlock release --owner "$token" k; echo "$?"; exit 5'
     [[ $output == $'1\n1\n75\n0' ]]
     stderr_line '^rlock: release: k: the token of a run'
 }
 
 @test "acquire works without an environment, without standard input and error" {
-    run -0 env -i RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" sh -c \
-        'token=$("$0" acquire -u "$1" k <&- 2>&-) && "$0" release -u "$1" --owner "$token" k <&- 2>&-' \
-        "$RLOCK" "$RLOCK_URL" 3>&-
+    cat >"$T/script" <<END
+token=\$('$RLOCK' acquire -u '$RLOCK_URL' k) && '$RLOCK' release -u '$RLOCK_URL' --owner "\$token" k
+END
+    run -0 env -i RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" sh -c 'exec sh "$0" <&- 2>&-' \
+        "$T/script" 3>&-
     run -0 rlock status -q k
 }

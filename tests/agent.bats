@@ -17,7 +17,7 @@ kill_all_agents() {
 }
 
 @test "H135 no agent lives until it has renewed: few are started, the command is stopped in time" {
-    at_work a k 100 --lease 6s
+    at_work a k forever --lease 6s
     kill -STOP "$(redis_pid)"
     agents=$(kill_all_agents a)
     kill -CONT "$(redis_pid)"
@@ -72,7 +72,7 @@ kill_all_agents() {
 @test "H75 a waiter's agent is stopped: others do not wait for it, and it returns to its place" {
     hold a k --lease 60s
     queue b k
-    queued k bg c rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    queued k bg c rlock run k -- await "$T/go"
     queue d k
     kill -STOP "$(agent_of "${pid[b]}")"
     poll_until 20 has_waiters k 2
@@ -188,8 +188,8 @@ at_birth() { # NAME K [OPTION...]
     stay c k1 k2 k3 --lease 9s
     stay d r --read
     stay e f --no-renew --lease 10m
-    bg_up f rlock run --lease 9s n -- "$RLOCK" run --lease 9s n -- \
-        sh -c ": >'$T/f.up'; '$RLOCK_TEST_TOOLS/await' '$T/f.go'; exit 9"
+    bg_up f rlock run --lease 9s n -- rlock run --lease 9s n -- \
+        sh -c ": >'$T/f.up'; await '$T/f.go'; exit 9"
     stay g q -q --on-lost continue --lease 9s
     for name in a b c d e f g; do
         kill_agent $name
@@ -216,7 +216,7 @@ at_birth() { # NAME K [OPTION...]
 }
 
 @test "H135 the agent is killed while TSTP has stopped the job: continued, it keeps the lock" {
-    as_job work a k 300 --lease 30s
+    as_job work a k forever --lease 30s
     working a
     has_agent a
     suspend a TSTP
@@ -234,7 +234,7 @@ at_birth() { # NAME K [OPTION...]
         trap ': >\"$T/term\"; until [ -e \"$T/go\" ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done"
     poll_until 10 test -e "$T/term"
     kill_agent a
-    pause 500
+    pause 500 # it has begun, and waits for the end of the command
     alive "$agent"
     : >"$T/go"
     ends_with a 124
@@ -244,7 +244,7 @@ at_birth() { # NAME K [OPTION...]
 
 @test "H135 --wait-descendants, two agents are killed: what is left is waited for under the lock" {
     bg_up a rlock run --lease 9s --wait-descendants k -- \
-        sh -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
+        sh -c "(await '$T/go') & : >'$T/a.up'; exit 9"
     poll_until 10 eval '[[ $(children_of "${pid[a]}" | wc -l) == 2 ]]'
     kill_agent a
     kill_agent a

@@ -6,15 +6,15 @@ load helper
 told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE"; echo "SLOT=$RLOCK_SLOT"'
 
 @test "--any: the first one that is free, in the order given; the command sees which" {
-    run -0 --separate-stderr rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q b c"
+    run -0 --separate-stderr rlock run --any a b c -- sh -c "$told; rlock status -q b c"
     [[ ${lines[0]} == KEY=a && ${lines[1]} == MODE=exclusive && ! $stderr ]]
     [[ ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[3]} == SLOT= ]]
     run -0 rlock run --any a a -- sh -c "$told"
     [[ ${lines[0]} == KEY=a ]]
     hold x a
     says 75 '^rlock: a: not acquired: held by ' run -n --any a -- true
-    run -0 rlock run --any a b c -- sh -c "$told; '$RLOCK' status -q c
-        '$RLOCK' status -q b; echo \$?"
+    run -0 rlock run --any a b c -- sh -c "$told; rlock status -q c
+        rlock status -q b; echo \$?"
     [[ ${lines[0]} == KEY=b && ${lines[2]} =~ ^FENCE=[0-9]+$ && ${lines[4]} == 75 ]]
     run -0 rlock run --any --limit 2 c d -- sh -c "$told"
     [[ ${lines[0]} == KEY=c && ${lines[1]} == MODE=limit && ${lines[3]} == SLOT=1 ]]
@@ -168,7 +168,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
 
 @test "H80 --any: the KEY that is held is lost: 79; another one does not matter" {
     hold x a
-    at_work w c 100 --any --lease 9s a b
+    at_work w c forever --any --lease 9s a b
     holds w b
     redis del 'rlock:{c}'
     renewed b
@@ -201,7 +201,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
 @test "--any: the report and --notify name the KEY that was held" {
     hold x a
     run -0 rlock run --any a b --notify-after 100ms --notify "echo \$RLOCK_EVENT \$RLOCK_KEY >>'$LOG'" -- \
-        sh -c "'$RLOCK_TEST_TOOLS/await' '$LOG'"
+        sh -c "await '$LOG'"
     poll_until 10 grep -qx 'held b' "$LOG"
     rm "$LOG"
     hold y b

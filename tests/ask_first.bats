@@ -79,7 +79,7 @@ hears() {
 }
 
 @test "H45 a nested holder hears that it is asked, and so does the outer one" {
-    bg_up a rlock run --lease 1h k -- "$RLOCK" run --lease 1h k -- \
+    bg_up a rlock run --lease 1h k -- rlock run --lease 1h k -- \
         sh -c ": >'$T/a.up'; exec sleep 1000"
     says 0 '^rlock: k was released by 2 holders' force-release --yes k
     ends_with a 79

@@ -103,18 +103,18 @@ cgroup_is_gone() {
 
 @test "--wait-descendants waits until the cgroup is empty; else what is left holds nothing" {
     bg a rlock run --cgroup --wait-descendants k -- \
-        sh -c "setsid -f env -i '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 3"
-    poll_until 10 pgrep -xf "$RLOCK_TEST_TOOLS/await $T/go"
+        sh -c "setsid -f env -i PATH=\"\$PATH\" await '$T/go'; exit 3"
+    poll_until 10 pgrep -xf "await $T/go"
     poll_until 10 eval '! children_of "${pid[a]}" sh'
     held k
     : >"$T/go"
     ends_with a 3
     rm "$T/go"
     run -3 rlock run --cgroup k -- \
-        sh -c "grep ^0:: /proc/self/cgroup >'$T/own'; setsid -f '$RLOCK_TEST_TOOLS/await' '$T/go' >/dev/null 2>&1; exit 3"
+        sh -c "grep ^0:: /proc/self/cgroup >'$T/own'; setsid -f await '$T/go' >/dev/null 2>&1; exit 3"
     is_free k
     cgroup_is_gone
-    left=$(pgrep -f "$RLOCK_TEST_TOOLS/await $T/go")
+    left=$(pgrep -f "await $T/go")
     : >"$T/go"
     poll_until 10 gone "$left"
 }
@@ -122,7 +122,7 @@ cgroup_is_gone() {
 # delegate VALUE: makes a cgroup "there" that systemd has delegated (1), or has not (0).
 delegate() {
     local own mount
-    own=$("$RLOCK" run --cgroup k -- sed -n 's|^0::||p' /proc/self/cgroup 3>&-)
+    own=$(rlock run --cgroup k -- sed -n 's|^0::||p' /proc/self/cgroup 3>&-)
     for mount in /sys/fs/cgroup/unified /sys/fs/cgroup; do
         [[ ! -e $mount/cgroup.controllers ]] || break
     done
@@ -138,14 +138,14 @@ in_cgroup() {
 
 @test "where systemd has delegated a cgroup, --cgroup is the default, and -v says which it is" {
     delegate 1
-    run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- \
-        sh -c 'grep ^0:: /proc/self/cgroup; "$RLOCK" run -v k2 -- grep ^0:: /proc/self/cgroup'
+    run -0 --separate-stderr in_cgroup rlock run -v k -- \
+        sh -c 'grep ^0:: /proc/self/cgroup; rlock run -v k2 -- grep ^0:: /proc/self/cgroup'
     [[ ${lines[0]} == 0::*/test-*/rlock-* && ${lines[1]} == 0::*/test-*/rlock-*/rlock-* ]]
     stderr_line "k: its command has the cgroup $there/rlock-"
-    run -124 in_cgroup "$RLOCK" run --at-most 4s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
+    run -124 in_cgroup rlock run --at-most 4s k -- sh -c '"$T/hide" "$LOG"; exec sleep 1000'
     no_more x
     delegate 0
-    run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- grep ^0:: /proc/self/cgroup
+    run -0 --separate-stderr in_cgroup rlock run -v k -- grep ^0:: /proc/self/cgroup
     [[ $output == 0::*/test-* && $output != *rlock-* ]]
     stderr_line 'k: its command has no cgroup of its own'
     rmdir "$there"
@@ -155,9 +155,9 @@ in_cgroup() {
     delegate 1
     mkdir "$there/threaded"
     echo threaded >"$there/threaded/cgroup.type"
-    run -0 --separate-stderr in_cgroup "$RLOCK" run -v k -- grep ^0:: /proc/self/cgroup
+    run -0 --separate-stderr in_cgroup rlock run -v k -- grep ^0:: /proc/self/cgroup
     [[ $output == 0::*/test-* && $output != *rlock-* ]]
-    run -71 --separate-stderr in_cgroup "$RLOCK" run --cgroup k -- touch "$T/ran"
+    run -71 --separate-stderr in_cgroup rlock run --cgroup k -- touch "$T/ran"
     stderr_line '^rlock: k: cannot make a cgroup for its command: '
     [[ ! -e $T/ran ]]
     rmdir "$there/threaded" "$there"
@@ -166,15 +166,15 @@ in_cgroup() {
 @test "--cgroup where none can be made: 71, and no lock was asked for" {
     unshare --mount true 2>/dev/null || skip "may not mount here"
     before=$(redis_calls evalsha)
-    run -71 --separate-stderr unshare --mount bash -c 'umount -l /sys/fs/cgroup; "$RLOCK" run --cgroup k -- touch "$T/ran"' 3>&-
+    run -71 --separate-stderr unshare --mount bash -c 'umount -l /sys/fs/cgroup; rlock run --cgroup k -- touch "$T/ran"' 3>&-
     stderr_line '^rlock: k: cannot make a cgroup for its command: '
     [[ ${#stderr_lines[@]} == 2 && ! -e $T/ran && $(redis_calls evalsha) == "$before" ]]
-    run -0 unshare --mount bash -c 'umount -l /sys/fs/cgroup; "$RLOCK" run k -- true' 3>&-
+    run -0 unshare --mount bash -c 'umount -l /sys/fs/cgroup; rlock run k -- true' 3>&-
 }
 
 @test "a plain run makes no cgroup, and looks once whether one is delegated" {
     need_strace
-    strace -f -o "$T/trace" "$RLOCK" run k -- true 3>&-
+    strace -f -o "$T/trace" rlock run k -- true 3>&-
     (($(grep -c cgroup "$T/trace") <= 3))
     run -1 grep -E 'mkdir|clone3.*CLONE_INTO_CGROUP' "$T/trace"
 }
@@ -182,7 +182,7 @@ in_cgroup() {
 @test "a private server that a nested rlock starts is not the command's, and stays" {
     export XDG_RUNTIME_DIR=$T/run
     mkdir -m 700 "$XDG_RUNTIME_DIR"
-    bg_up a rlock run --cgroup k -- sh -c '"$RLOCK" run --local inner -- true; : >"$T/a.up"; sleep 1000'
+    bg_up a rlock run --cgroup k -- sh -c 'rlock run --local inner -- true; : >"$T/a.up"; sleep 1000'
     run -0 rlock force-release --yes k
     ends_with a 79
     prints 0 'process*' local status
@@ -194,7 +194,7 @@ in_cgroup() {
     rmdir "$there"
     there=${there%/*}/rlock-$$-$BATS_TEST_NUMBER
     mkdir "$there"
-    XDG_RUNTIME_DIR=$T run -0 in_cgroup "$RLOCK" run --local k -- true
+    XDG_RUNTIME_DIR=$T run -0 in_cgroup rlock run --local k -- true
     server=$(pgrep -f "$T/rlock/socket")
     [[ $(<"/proc/$server/cgroup") == *"/${there##*/}" ]]
     XDG_RUNTIME_DIR=$T rlock local stop

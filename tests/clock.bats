@@ -85,7 +85,7 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
 }
 
 @test "H32 all of a holder sleeps longer than its lease: the command does not continue" {
-    at_work a k 100 --lease 9s -- tree
+    at_work a k forever --lease 9s -- tree
     poll_until 10 have_traced 3
     agent=$(agent_of "${pid[a]}")
     pids=$(traced)

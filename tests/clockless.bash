@@ -95,8 +95,8 @@ force_release_ends_holder() {
 
 # A waiter begins when the lease of the killed holder has ended, and not beside its command.
 waiter_follows_dead_holder() {
-    at_work a k 100 --lease 4s
-    queued k bg b rlock run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
+    at_work a k forever --lease 4s
+    queued k bg b rlock run k -- worker "$LOG" b 0.1
     kill_both a
     ends_with b 0 40
     no_overlap

@@ -60,7 +60,7 @@ are_connected() {
 # The renewal behind a hand-over says that it is one; a new acquisition does not.
 @test "a waiter starts from the message that hands it the lock, and does not ask again" {
     hold a "${at[1]}"
-    bg w rlock run "${at[1]}" -- sh -c "echo w >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/w.end'"
+    bg w rlock run "${at[1]}" -- sh -c "echo w >>'$LOG'; await '$T/w.end'"
     poll_until 15 has_waiters "${at[1]}" 1
     for node in $CLUSTER_NODES; do
         bg "monitor$node" redis-cli $CLUSTER_CLI -p "$node" monitor
@@ -87,7 +87,7 @@ are_connected() {
     run -0 rlock limit "${at[1]}" 2
     poll_until 10 has_waiters "${at[1]}" 0
     run -0 rlock reserve "${at[2]}" 1h -m 'load test'
-    run -75 env XDG_STATE_HOME="$T/other" "$RLOCK" run -n "${at[2]}" -- true
+    run -75 env XDG_STATE_HOME="$T/other" rlock run -n "${at[2]}" -- true
     run -0 rlock extend "${at[2]}" 2h
     run -0 rlock release "${at[2]}"
 }
@@ -150,7 +150,7 @@ are_connected() {
 
 @test "force-release by way of another node takes the lock from the holder that was shown" {
     local key=${at[2]} owner first=cluster://127.0.0.1:${CLUSTER_NODES%% *}
-    at_work a "$key" 100 --lease 9s
+    at_work a "$key" forever --lease 9s
     owner=$(rlock status --json "$key" | jq -r '.[0].holders[0].owner')
     run -1 rlock force-release -u "$first" --now --yes --owner nobody "$key"
     run -0 rlock force-release -u "$first" --now --yes --owner "$owner" "$key"
@@ -232,7 +232,7 @@ rounds() {
         test ! -e '$T/enough' || exit 0
         \"\$@\" -- sh -c 'for k in \$RLOCK_KEY; do echo \$k $1 >>\"$LOG\"; done; sleep $3
             for k in \$RLOCK_KEY; do echo \$k $1 >>\"$LOG\"; done' || exit
-        done" sh "$RLOCK" run "${@:4}"
+        done" sh rlock run "${@:4}"
 }
 
 # end_rounds NAME...: none of them has failed.
@@ -301,7 +301,7 @@ have_had_turns() {
 
 @test "several keys: all of them are renewed, and the loss of one ends the command" {
     local a=${at[0]} b=${at[1]} c=${at[2]} key start
-    at_work w "$a" 1000 "$b" "$c" --lease 9s --kill-after 0
+    at_work w "$a" forever "$b" "$c" --lease 9s --kill-after 0
     start=$(end_of "$a")
     for key in "$a" "$b" "$c"; do
         poll_until 20 ends_later "$key" "$start"

@@ -16,7 +16,7 @@ has_looked() {
 holder_and_waiter_survive() {
     local key=${at[0]} old
     old=$(master_of "$key")
-    at_work a "$key" 100 --lease 20s "${@:2}"
+    at_work a "$key" forever --lease 20s "${@:2}"
     queued "$key" work w "$key" 0.2 --lease 20s "${@:2}"
     "$1" "$old"
     poll_until 10 taken_over "$key" "$old"
@@ -50,9 +50,9 @@ holder_and_waiter_survive() {
     local key=${at[2]} old replica
     old=$(master_of "$key")
     replica=$(replica_of "$old")
-    at_work long "$key" 100 --lease 30s
+    at_work long "$key" forever --lease 30s
     bg short rlock run --lease 3s "$(nodes | key_at "$old" 9)" -- \
-        "$RLOCK_TEST_TOOLS/worker" "$LOG.short" s 100 tree
+        worker "$LOG.short" s forever tree
     poll_until 10 test -s "$LOG.short"
     # The replica is not to take over within the short lease.
     kill -STOP "$(node_pid "$replica")" "$(node_pid "$old")"
@@ -70,11 +70,11 @@ holder_and_waiter_survive() {
     replica=$(replica_of "$old")
     kill -STOP "$(node_pid "$replica")"
     cli "$old" client kill type replica
-    at_work a "$key" 100 --lease 15s
+    at_work a "$key" forever --lease 15s
     node_kill "$old"
     kill -CONT "$(node_pid "$replica")"
     poll_until 15 taken_over "$key" "$old"
-    run -0 rlock run -w 1m "$key" -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 3
+    run -0 rlock run -w 1m "$key" -- worker "$LOG" b 3
     ends_with a 79
     # ms of b's first trace to a's last one: a third of the lease, and the time that it takes to
     # stop. It would run for up to 15 s if it found out by the end of its lease.
@@ -110,7 +110,7 @@ dead_seeds() {
     run -0 --separate-stderr rlock run -u "cluster://${DEAD}127.0.0.1:$old" "$key" -- true
     [[ $stderr != *reach* ]]
     run -0 rlock status -u "cluster://${DEAD}127.0.0.1:$old"
-    at_work a "$key" 100 -u "cluster://${DEAD}127.0.0.1:$old" --lease 20s
+    at_work a "$key" forever -u "cluster://${DEAD}127.0.0.1:$old" --lease 20s
     poll_until 10 has_looked "$old"
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
@@ -145,7 +145,7 @@ dead_seeds() {
 @test "H56 a master that sees no majority serves no more, and its holders end in time" {
     local key=${at[0]} alone node
     alone=$(master_of "$key")
-    at_work a "$key" 100 --lease 12s -- tree
+    at_work a "$key" forever --lease 12s -- tree
     for node in $CLUSTER_NODES; do
         [[ $node == "$alone" ]] || kill -STOP "$(node_pid "$node")"
     done
@@ -177,7 +177,7 @@ dead_seeds() {
 @test "several keys: one's master dies, and all of them are kept" {
     local a=${at[0]} b=${at[1]} c=${at[2]} old
     old=$(master_of "$b")
-    at_work w "$a" 100 "$b" "$c" --lease 20s
+    at_work w "$a" forever "$b" "$c" --lease 20s
     node_kill "$old"
     poll_until 10 taken_over "$b" "$old"
     renews "$b"

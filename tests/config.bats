@@ -334,7 +334,7 @@ END
     as_default_user
     for name in RLOCK_PREFIX RLOCK_SERVER_WAIT RLOCK_PASSWORD RLOCK_SENTINEL_PASSWORD RLOCK_CONFIG \
         RLOCK_OWNER NO_COLOR; do
-        run -0 --separate-stderr env "$name=" "$RLOCK" run k -- true
+        run -0 --separate-stderr env "$name=" rlock run k -- true
         [[ -z $stderr ]]
     done
     RLOCK_URL='' says 69 'redis://127.0.0.1:6379/0' status --connect-timeout 1s
@@ -369,7 +369,7 @@ silent() {
     while read -r url; do
         silent rlock status --url "$url"
         silent rlock status -v --url "$url" --url redis://other
-        silent env RLOCK_URL="$url" "$RLOCK" acquire -v k
+        silent env RLOCK_URL="$url" rlock acquire -v k
         echo "url = $url" >"$T/config"
         RLOCK_URL='' silent rlock run -v --config "$T/config" k -- true
     done <<'END'
@@ -402,8 +402,8 @@ END
             silent rlock run -v "--$option" "$url {" k -- true
         done
         silent rlock run -v --tls-ca "$url" -u rediss://h k -- true
-        silent env RLOCK_PREFIX="$url {" "$RLOCK" status
-        silent env RLOCK_CONFIG="$url" "$RLOCK" status
+        silent env RLOCK_PREFIX="$url {" rlock status
+        silent env RLOCK_CONFIG="$url" rlock status
         while read -r line; do
             eval "silent rlock $line"
             [[ $status == 64 && $stderr == rlock:* ]]
@@ -433,7 +433,7 @@ latch count-down --id "{$url" k
 local "$url"
 END
         for line in "run k -- true" "acquire k" "renew k" "release k"; do
-            silent env RLOCK_OWNER="$url" "$RLOCK" $line
+            silent env RLOCK_OWNER="$url" rlock $line
             [[ $status == 78 && $stderr == *"RLOCK_OWNER 'redis://u:***"* ]]
         done
         echo "${url% *} = 1" >"$T/config"
@@ -585,7 +585,7 @@ END
     run -64 --separate-stderr rlock run --unless-done 1h --any k l -- true
     # The fixed lease is enforced, and nesting is ruled out.
     run -124 rlock run --lease 6s l -- sleep 60
-    run -78 rlock run l -- "$RLOCK" run -n l -- true
+    run -78 rlock run l -- rlock run -n l -- true
 }
 
 @test "unless-done in a file is for run only: acquire and reserve, which run nothing, do without" {

@@ -22,7 +22,7 @@ setup() {
         while read -r line; do
             echo "--- $url: $line"
             read -ra words <<<"$line"
-            RLOCK_URL=$url run -77 --separate-stderr rlock run k -- "$RLOCK" "${words[@]}"
+            RLOCK_URL=$url run -77 --separate-stderr rlock run k -- rlock "${words[@]}"
             stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials, or use --password-file'
             # Neither the variable that is not there, nor what was in it.
             [[ $stderr != *RLOCK_PASSWORD* && $stderr != *s3cret* ]]
@@ -50,9 +50,9 @@ END
 }
 
 @test "H134 a quorum and doctor say what took the password away, too" {
-    RLOCK_PASSWORD=s3cret says 77 '^hint: an outer rlock takes passwords out' run k -- "$RLOCK" \
+    RLOCK_PASSWORD=s3cret says 77 '^hint: an outer rlock takes passwords out' run k -- rlock \
         status -u "unix://$REDIS_SOCK" -u "unix://$REDIS_DIR/./sock" -u "unix://$REDIS_DIR/././sock"
-    RLOCK_PASSWORD=s3cret run -69 --separate-stderr rlock run k -- "$RLOCK" doctor
+    RLOCK_PASSWORD=s3cret run -69 --separate-stderr rlock run k -- rlock doctor
     [[ $output == *'an outer rlock takes passwords out '*--keep-credentials* &&
         $output != *RLOCK_PASSWORD* ]]
     prints 69 '*--password-file or RLOCK_PASSWORD*' doctor
@@ -64,17 +64,17 @@ END
     while read -r line; do
         echo "--- $line"
         read -ra words <<<"$line"
-        quiet 0 run --keep-credentials k -- "$RLOCK" "${words[@]}"
-        quiet 0 run k -- "$RLOCK" "${words[0]}" --password-file "$T/password" "${words[@]:1}"
+        quiet 0 run --keep-credentials k -- rlock "${words[@]}"
+        quiet 0 run k -- rlock "${words[0]}" --password-file "$T/password" "${words[@]:1}"
     done <<'END'
 run -n k -- true
 status k
 latch count-down l
 END
     RLOCK_URL=unix://ann:s3cret@$REDIS_SOCK run -0 rlock run --keep-credentials k -- \
-        env -u RLOCK_PASSWORD "$RLOCK" latch count-down l
+        env -u RLOCK_PASSWORD rlock latch count-down l
     printf 'password-file = password\n' >"$T/config"
-    RLOCK_CONFIG=$T/config run -0 rlock run k -- "$RLOCK" run -n k -- "$RLOCK" run -n k -- true
+    RLOCK_CONFIG=$T/config run -0 rlock run k -- rlock run -n k -- rlock run -n k -- true
 }
 
 @test "H134 an outer rlock is not blamed for what is not its doing" {
@@ -87,10 +87,10 @@ END
     RLOCK_PASSWORD=wrong blameless rlock status
     # There is a password, and it is wrong.
     export RLOCK_PASSWORD=s3cret
-    blameless rlock run k -- "$RLOCK" status -u "unix://:wrong@$REDIS_SOCK"
-    blameless rlock run k -- env RLOCK_PASSWORD=wrong "$RLOCK" status
+    blameless rlock run k -- rlock status -u "unix://:wrong@$REDIS_SOCK"
+    blameless rlock run k -- env RLOCK_PASSWORD=wrong rlock status
     # A right is missing.
-    blameless rlock run k -- "$RLOCK" status -u "unix://may:@$REDIS_SOCK"
+    blameless rlock run k -- rlock status -u "unix://may:@$REDIS_SOCK"
 }
 
 # A user with a password that is in no other environment.

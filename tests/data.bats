@@ -7,14 +7,14 @@ setup_file() { start_file --databases 16; }
 # lost_soon COMMAND...: worker a, with a lease of 21 s, learns within two thirds of it that the lock
 # is gone after COMMAND.
 lost_soon() {
-    at_work a k 100 --lease 21s -- tree
+    at_work a k forever --lease 21s -- tree
     "$@"
     timed 0 14000 ends_with a 79
     contains "$T/a.err" "rlock: "
 }
 
 @test "H42 a restart without data: noticed at once by the broken connection" {
-    at_work a k 100 --lease 90s -- tree
+    at_work a k forever --lease 90s -- tree
     redis_restart
     ends_with a 79
 }

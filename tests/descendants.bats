@@ -5,7 +5,7 @@ load helper
 # A daemon that forks 300 times is in neither place of one look at /proc most of the time; one that
 # forks twice is so as well, if only for a moment.
 daemonize() {
-    echo "$RLOCK_TEST_TOOLS/daemonize" "${1:-300}"
+    echo daemonize "${1:-300}"
 }
 
 none_left() {
@@ -29,7 +29,7 @@ none_left() {
     for i in {1..3}; do
         rm -f "$LOG"
         # shellcheck disable=SC2046 # they are words
-        bg a rlock run --wait-descendants k -- $(daemonize) "$RLOCK_TEST_TOOLS/worker" "$LOG" a 0.2
+        bg a rlock run --wait-descendants k -- $(daemonize) worker "$LOG" a 0.2
         # While it forks; or else after that.
         poll_until 10 eval 'works a || held k'
         work b k 0.1
@@ -58,7 +58,7 @@ trapped() {
         rm -f "$T/end" "$LOG"
         trapped 20s "$(daemonize 60) sh -c \"sleep 0.2; : >$T/end\""
         [[ -e $T/end ]]
-        trapped 1s "$(daemonize) \"$RLOCK_TEST_TOOLS/worker\" \"$LOG\" a 100 ignore"
+        trapped 1s "$(daemonize) worker \"$LOG\" a forever ignore"
         none_left
     done
 }
@@ -66,7 +66,7 @@ trapped() {
 # The command would continue for half a minute or more; it ends while /proc is read, for long.
 @test "H121 a command that forks faster than /proc can be read is ended, and the lock is free" {
     for i in {1..3}; do
-        bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" "$RLOCK" run \
+        bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" rlock run \
             --at-most 500ms --kill-after 0 k -- sh -c "$(daemonize 300000) true; exec sleep 1000"
         finish a 20
         [[ $status == 124 && $(<"$T/a.err") != *"could not be"* ]]
@@ -89,8 +89,8 @@ trapped() {
 # A look at all of them takes longer than what is left of the lease at that time.
 @test "H163 many processes, and a slow look at each: what is known is killed in time" {
     bg_prints crowd bash -c 'for i in {1..600}; do sleep 1000 & done; echo; wait'
-    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" "$RLOCK" run --lease 6s --kill-after 0 \
-        k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 ignore tree title
+    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" rlock run --lease 6s --kill-after 0 \
+        k -- worker "$LOG" a forever ignore tree title
     poll_until 20 have_traced 3
     renewed k
     queued k work b k 0.3 --lease 10s
@@ -134,13 +134,13 @@ renamed() {
 
 # Two processes in one process group, who mind no TERM.
 two_workers() {
-    local worker="'$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 ignore"
+    local worker="worker '$LOG' a forever ignore"
     echo "$worker & exec $worker"
 }
 
 # By its arguments, as its number may be of another name space.
 workers_ended() {
-    ! pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100"
+    ! pgrep -f "^worker $LOG a forever"
 }
 
 # a_ends_before_b SIGNAL BEGIN: a runs under a lock that b waits for, and then rlock, process $a,
@@ -165,7 +165,7 @@ a_ends_before_b() {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     begin() {
         rm -f "$LOG"
-        bg a "${no_proc[@]}" "$RLOCK" run --lease 6s k -- sh -c "$(two_workers)"
+        bg a "${no_proc[@]}" rlock run --lease 6s k -- sh -c "$(two_workers)"
         a=${pid[a]}
     }
     for signal in STOP KILL; do
@@ -177,11 +177,11 @@ a_ends_before_b() {
 @test "H122 no /proc: a stopped command is gone when rlock ends, which says what it cannot see" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     run -124 --separate-stderr "${no_proc[@]}" \
-        "$RLOCK" run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(two_workers)" 3>&-
+        rlock run -v --at-most 300ms --kill-after 300ms k -- sh -c "$(two_workers)" 3>&-
     stderr_line '/proc'
     poll_until 10 workers_ended
     run -0 "${no_proc[@]}" \
-        "$RLOCK" run --wait-descendants k -- sh -c "(sleep 0.3; : >'$T/end') &" 3>&-
+        rlock run --wait-descendants k -- sh -c "(sleep 0.3; : >'$T/end') &" 3>&-
     [[ -e $T/end ]]
 }
 
@@ -236,11 +236,12 @@ hidden_daemon_ends_before_b() {
     unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
     begin() {
         rm -f "$LOG"
-        # The numbers of its processes must not be those of the kernel's own processes outside.
-        bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$0" "$@"; exit' \
-            "$RLOCK" run --lease 6s k -- sh -c "$(two_workers)"
+        # /proc, which is that of the outer name space, shows other processes by the numbers that
+        # those inside have: not the kernel's own, which have the lowest ones.
+        bg a unshare --pid --fork bash -c 'for i in {1..300}; do (:); done; "$@"; exit' bash \
+            rlock run --lease 6s k -- sh -c "$(two_workers)"
         poll_until 15 have_traced 2
-        a=$(children_of "$(children_of "${pid[a]}")")
+        a=$(children_of "$(children_of "${pid[a]}")") # unshare's child is bash, and bash's rlock
         [[ $(cat "/proc/$a/comm") == rlock ]]
     }
     for signal in STOP KILL; do
@@ -257,7 +258,7 @@ hidden_daemon_ends_before_b() {
     local n signal ran=0
     begin() {
         rm -f "$LOG"
-        bg a bash -c "ulimit -n $n; exec \"\$@\"" bash "$RLOCK" run --server-wait 0 --lease 6s k \
+        bg a bash -c "ulimit -n $n; exec \"\$@\"" bash rlock run --server-wait 0 --lease 6s k \
             -- sh -c "$(two_workers)"
         a=${pid[a]}
         poll_until 15 eval 'gone "$a" || works a'
@@ -287,15 +288,15 @@ with_jobs() {
     cat >"$T/jobs.sh" <<'EOS'
 sleep 301 &
 echo $! >"$T/job"
-("$RLOCK_TEST_TOOLS/await" "$T/up"
+(await "$T/up"
  sleep 302 & echo $! >"$T/orphan.new"; mv "$T/orphan.new" "$T/orphan") &
-exec "$RLOCK" run "$@"
+exec rlock run "$@"
 EOS
     bg a bash "$T/jobs.sh" "$@"
 }
 
 @test "H128 the caller's own processes are not touched when the command is stopped" {
-    with_jobs --lease 6s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 tree
+    with_jobs --lease 6s k -- worker "$LOG" a forever tree
     working a
     : >"$T/up"
     poll_until 10 test -e "$T/orphan"
@@ -338,11 +339,11 @@ kill_rlock_after_its_look() {
     for first in agent rlock; do
         rm -f "$LOG"
         bg a rlock run --lease 6s k -- bash -c "
-            '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
-            exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+            daemonize 2 worker '$LOG' a forever title ignore
+            exec worker '$LOG' a forever"
         poll_until 15 have_traced 2
         run -1 grep -qz RLOCK_OWNER \
-            "/proc/$(pgrep -f "^$RLOCK_TEST_TOOLS/worker $LOG a 100 title")/environ"
+            "/proc/$(pgrep -f "^worker $LOG a forever title")/environ"
         [[ $first == rlock ]] || kill_agent a
         kill_rlock_after_its_look
     done
@@ -352,8 +353,8 @@ kill_rlock_after_its_look() {
 @test "H123 an agent whose look was held up does not look less often" {
     need_strace
     bg a rlock run --lease 6s k -- bash -c "until [ -e '$T/go' ]; do sleep 0.02; done
-        '$RLOCK_TEST_TOOLS/daemonize' 2 '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100 title ignore
-        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+        daemonize 2 worker '$LOG' a forever title ignore
+        exec worker '$LOG' a forever"
     poll_until 15 held k
     bg slow strace -qq -y -o "$T/reads" -e trace=read -e inject=read:delay_enter=20ms \
         -p "$(agent_of "${pid[a]}")"
@@ -366,9 +367,9 @@ kill_rlock_after_its_look() {
 
 @test "H123 kill -9 of rlock: one that it has not seen is ended by its session" {
     bg a rlock run --lease 6s k -- bash -c "
-        env -i setsid bash -c 'until [ -e \"$T/go\" ]; do /bin/sleep 0.02; done
-            \"$RLOCK_TEST_TOOLS/worker\" \"$LOG\" a 100 ignore &' &
-        exec '$RLOCK_TEST_TOOLS/worker' '$LOG' a 100"
+        env -i PATH=\"\$PATH\" setsid bash -c 'until [ -e \"$T/go\" ]; do sleep 0.02; done
+            worker \"$LOG\" a forever ignore &' &
+        exec worker '$LOG' a forever"
     working a
     begin_hidden() {
         : >"$T/go"
@@ -384,7 +385,7 @@ kill_rlock_after_its_look() {
 begin_and_stop() {
     rm -f "$T/go"
     bg_up a "$@" k -- sh -c "sleep 304 & echo \$! >'$T/left'
-        : >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
+        : >'$T/a.up'; await '$T/go'; exit 9"
     agent=$(agent_of "${pid[a]}")
     suspend a STOP
 }
@@ -406,7 +407,7 @@ free_while_rlock_is_stopped() {
     free_while_rlock_is_stopped rlock run --no-renew
     free_while_rlock_is_stopped rlock run --on-lost continue
     free_while_rlock_is_stopped rlock run --on-lost signal:USR1
-    ! unshare --mount true 2>/dev/null || free_while_rlock_is_stopped "${no_proc[@]}" "$RLOCK" run
+    ! unshare --mount true 2>/dev/null || free_while_rlock_is_stopped "${no_proc[@]}" rlock run
 }
 
 @test "H93 a command that ends while rlock is stopped and the store is away: its own status" {
@@ -440,7 +441,7 @@ free_while_rlock_is_stopped() {
 
 @test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: 79" {
     bg_up a rlock run --lease 6s --wait-descendants k -- \
-        bash -c "('$RLOCK_TEST_TOOLS/await' '$T/go') & : >'$T/a.up'; exit 9"
+        bash -c "(await '$T/go') & : >'$T/a.up'; exit 9"
     kill -STOP "${pid[a]}"
     : >"$T/go"
     work b k 0.2
@@ -448,7 +449,7 @@ free_while_rlock_is_stopped() {
     kill -CONT "${pid[a]}"
     ends_with a 9
     bg_up a rlock run --lease 6s --wait-descendants k -- \
-        bash -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' c 100 &
+        bash -c "worker '$LOG' c forever &
         : >'$T/a.up'; exit 9"
     working c
     kill -STOP "${pid[a]}"

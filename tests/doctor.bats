@@ -447,7 +447,7 @@ fails_as_foretold() {
 @test "on a terminal an advice that has no room is a line of its own" {
     redis config set maxmemory 1gb
     redis config set maxmemory-policy allkeys-lru
-    on_terminal "$RLOCK" doctor --color never <<'EOF'
+    on_terminal rlock doctor --color never <<'EOF'
 resize 24 80
 expect  warning  eviction     allkeys-lru may throw locks away when its memory is full\r\n {24}-> CONFIG SET maxmemory-policy noeviction; 
 status 1

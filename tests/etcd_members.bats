@@ -82,7 +82,7 @@ hears_from_another() {
 }
 
 @test "a majority is stopped: the lock is lost in time, and no other process has it before" {
-    at_work a k 1000 --lease 6s
+    at_work a k forever --lease 6s
     queued k bg b rlock run --server-wait 2m k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
     member STOP 1 2
     ends_with a 79 60

@@ -24,7 +24,7 @@ contended() {
 }
 
 @test "H92 killed as soon as the command has begun: what that has started is dead as well" {
-    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" run --lease 100s k -- \
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a rlock run --lease 100s k -- \
         env -i PATH="$PATH" "RLOCK_TEST_ID=$T" \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
     poll_until 10 in_state "${pid[a]}" T
@@ -78,7 +78,7 @@ contended() {
 }
 
 @test "H94 both stopped, then both killed: the command dies with them" {
-    at_work a k 100 --lease 6s -- ignore
+    at_work a k forever --lease 6s -- ignore
     queued k work b k 0.3
     command=$(command_of "${pid[a]}")
     kill_both a

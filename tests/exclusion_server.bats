@@ -21,7 +21,7 @@ setup_file() { start_file --appendonly yes --appendfsync always; }
 }
 
 @test "H43 the server is killed and comes back with its data: no client notices" {
-    at_work a k 1000 --lease 15s
+    at_work a k forever --lease 15s
     queued k work b k 0.3
     redis_restart
     run -75 rlock run -n k -- true

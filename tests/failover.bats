@@ -12,7 +12,7 @@ has_clients() {
 
 @test "H38 H41 the master is killed: the holder keeps the lock, the waiters keep their order" {
     local i order=""
-    at_work x k 1000 --lease 30s
+    at_work x k forever --lease 30s
     for i in 1 2 3; do
         queue "w$i" k --lease 30s
         order+="w$i "
@@ -29,7 +29,7 @@ has_clients() {
 @test "H39 H41 --replicas: the new master has none at first; the waiters keep their order" {
     local i order=""
     poll_until 15 is_synchronised b
-    at_work x k 1000 --lease 60s
+    at_work x k forever --lease 60s
     for i in 1 2; do
         queue "w$i" k --lease 30s --replicas all --connect-timeout 60s
         order+="w$i "
@@ -77,7 +77,7 @@ has_clients() {
 # lease of 15 s.
 all_renewed() {
     local left needed=$((15000 - ($(now_ms) - $1)))
-    left=$("$RLOCK" status --json 'key*' 3>&- |
+    left=$(rlock status --json 'key*' 3>&- |
         jq 'if length == 20 then map(.holders[0].lease_left_ms // 0) | min else 0 end') || return
     ((left > needed))
 }
@@ -114,7 +114,7 @@ all_renewed() {
 @test "H38 a lock that the new master never had is lost, soon" {
     cut_off a copier
     poll_until 5 eval '[[ $(on b info replication) == *master_link_status:down* ]]'
-    at_work x k 100 --lease 60s
+    at_work x k forever --lease 60s
     cut_off a watcher
     poll_until 20 all_name b
     has_role a master
@@ -128,7 +128,7 @@ all_renewed() {
 @test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
     cut_off a copier
     poll_until 5 eval '[[ $(on b info replication) == *master_link_status:down* ]]'
-    at_work x k 100 --lease 60s
+    at_work x k forever --lease 60s
     queued k work y k 1
     impatient
     server_kill a
@@ -142,7 +142,7 @@ all_renewed() {
     export SHIM_CLOCK_FILE=$T/clock
     printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
     SHIMMED=b deploy
-    at_work x k 1000 --lease 30s
+    at_work x k forever --lease 30s
     queued k work y k 0.5 --lease 30s
     kill_master
     b_is_master
@@ -199,7 +199,7 @@ all_renewed() {
     printf 'grace = yes\n' >"$T/config"
     export RLOCK_CONFIG=$T/config
     rlock init
-    at_work a k 1000 --lease 20s
+    at_work a k forever --lease 20s
     kill_master
     b_is_master
     refused 75 run -n --lease 20s k -- touch "$T/run"

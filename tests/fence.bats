@@ -127,7 +127,7 @@ locked() {
 }
 
 @test "the file is locked while the command runs, not for what it leaves in the background" {
-    bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    bg a rlock fence "$F" --token 5 -- await "$T/go"
     poll_until 10 locked
     poll_until 10 has 5
     run -75 --separate-stderr fence 6 -n
@@ -153,13 +153,13 @@ locked() {
     terminate b 143
     terminate a
     # The standard streams of what is left are its own business.
-    run -0 bash -c '"$RLOCK" fence "$1" --token 7 -- sh -c "sleep 1000 >/dev/null 2>&1 & echo left"' sh "$F" 3>&-
+    run -0 bash -c 'rlock fence "$1" --token 7 -- sh -c "sleep 1000 >/dev/null 2>&1 & echo left"' sh "$F" 3>&-
     [[ $output == left ]]
     run -0 fence 8 -n
 }
 
 @test "a file that is replaced or removed while it is waited for is opened anew" {
-    bg a rlock fence "$F" --token 5 -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    bg a rlock fence "$F" --token 5 -- await "$T/go"
     poll_until 10 locked
     bg_says b waiting rlock fence "$F" --token 7
     echo 8 >"$T/other"
@@ -175,7 +175,7 @@ locked() {
     for ((i = 0; i < 60; i++)); do
         # From one length to the next, as well.
         next=$((i % 3 ? number + 1 : number * 10))
-        bg a "$RLOCK" fence "$F" --token "$next"
+        bg a rlock fence "$F" --token "$next"
         pause $((i % 5))
         kill -KILL "${pid[a]}" 2>/dev/null || true
         status=0
@@ -189,14 +189,14 @@ locked() {
 
 @test "H152 killed before the directory is on the disk: the next one does not rely on it" {
     need_strace
-    run strace -f -qq -o /dev/null -e inject=fsync:error=EIO "$RLOCK" fence "$F" --token 5 3>&-
+    run strace -f -qq -o /dev/null -e inject=fsync:error=EIO rlock fence "$F" --token 5 3>&-
     [[ $status == 71 && $output == *'Input/output error' ]]
-    run strace -f -qq -o /dev/null -e inject=fsync:signal=KILL "$RLOCK" fence "$F" --token 5 3>&-
-    strace -f -qq -e trace=fsync -o "$T/trace" "$RLOCK" fence "$F" --token 5 3>&-
+    run strace -f -qq -o /dev/null -e inject=fsync:signal=KILL rlock fence "$F" --token 5 3>&-
+    strace -f -qq -e trace=fsync -o "$T/trace" rlock fence "$F" --token 5 3>&-
     contains "$T/trace" 'fsync('
     has 5
     # Once is enough.
-    strace -f -qq -e trace=fsync -o "$T/trace" "$RLOCK" fence "$F" --token 6 3>&-
+    strace -f -qq -e trace=fsync -o "$T/trace" rlock fence "$F" --token 6 3>&-
     run -1 contains "$T/trace" 'fsync('
 }
 
@@ -252,7 +252,7 @@ locked() {
 }
 
 @test "H92 killed as soon as the command has begun: what that has started is dead as well" {
-    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a "$RLOCK" fence "$F" --token 5 -- \
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a rlock fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
     poll_until 10 in_state "${pid[a]}" T
     poll_until 10 test -s "$T/child"
@@ -263,7 +263,7 @@ locked() {
 
 @test "H152 a disk that is full, a file that may not grow: 71, and the old number" {
     echo 99 >"$F"
-    run -71 bash -c 'ulimit -f 0; exec "$RLOCK" fence "$1" --token 100 -- touch "$2"' sh "$F" "$T/ran" 3>&-
+    run -71 bash -c 'ulimit -f 0; exec rlock fence "$1" --token 100 -- touch "$2"' sh "$F" "$T/ran" 3>&-
     [[ ! -e $T/ran ]]
     has 99
     unshare --mount true 2>/dev/null || skip "may not mount here"
@@ -273,13 +273,13 @@ locked() {
         echo 99 >old
         : >new
         dd if=/dev/zero of=fill bs=4k 2>/dev/null
-        "$RLOCK" fence old --token 98; echo "$?"
-        "$RLOCK" fence new --token 100 -- touch ran; echo "$?"
-        "$RLOCK" fence newer --token 100 -- touch ran; echo "$?"
+        rlock fence old --token 98; echo "$?"
+        rlock fence new --token 100 -- touch ran; echo "$?"
+        rlock fence newer --token 100 -- touch ran; echo "$?"
         cat new newer
         ls | xargs
         rm fill
-        "$RLOCK" fence new --token 100; echo "$? $(cat new)"' sh "$T/full" 3>&-
+        rlock fence new --token 100; echo "$? $(cat new)"' sh "$T/full" 3>&-
     [[ $output == $'79\n71\n71\nfill new newer old\n0 100' ]]
     stderr_line 'new: No space left on device'
 }
@@ -288,7 +288,7 @@ locked() {
 # longer than the lease, and then the command found that it may write.
 late_write() {
     rm -f "$T/go" "$T/data"
-    bg_up a rlock run --lease 5s k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; $1"
+    bg_up a rlock run --lease 5s k -- sh -c ": >'$T/a.up'; await '$T/go'; $1"
     stop_both a
     late=$(command_of "${pid[a]}")
     run -0 rlock run --lease 9s k -- sh -c "${1//echo old/echo new}"
@@ -301,7 +301,7 @@ late_write() {
 @test "H152 a machine that stood still for longer than its lease: its late write is refused" {
     late_write "echo old >>'$T/data'"
     [[ $(xargs <"$T/data") == 'new old' ]]
-    late_write "'$RLOCK' fence '$F' -- sh -c 'echo old >>\"$T/data\"'"
+    late_write "rlock fence '$F' -- sh -c 'echo old >>\"$T/data\"'"
     [[ $(xargs <"$T/data") == new ]]
     contains "$T/a.err" 'is older than'
 }
@@ -309,10 +309,10 @@ late_write() {
 @test "on a terminal the command can read, be stopped and continued, and be ended by Ctrl-C" {
     export F
     in_shell <<'EOF'
-send "$RLOCK" fence "$F" --token 5 -- sh -c 'echo rea""dy; read line; echo "got=$line"; exec sleep 1000'\n
+send rlock fence "$F" --token 5 -- sh -c 'echo rea""dy; read line; echo "got=$line"; exec sleep 1000'\n
 expect ready
 stopped
-send "$RLOCK" fence "$F" --token 0 -n; echo "locked=$?"\n
+send rlock fence "$F" --token 0 -n; echo "locked=$?"\n
 expect locked=75
 send fg\n
 expect fence
@@ -320,7 +320,7 @@ send hello\n
 expect got=hello
 send \x03
 ended 130
-send "$RLOCK" fence "$F" --token 0 -n; echo "free=$?"\n
+send rlock fence "$F" --token 0 -n; echo "free=$?"\n
 expect free=79
 EOF
 }

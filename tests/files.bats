@@ -110,7 +110,7 @@ setup_commands() {
         chmod 600 "$T/$option.config"
         bg "of-$option" rlock status --config "$T/$option.config"
     done
-    bg variable env RLOCK_CONFIG="$T/fifo" "$RLOCK" status
+    bg variable env RLOCK_CONFIG="$T/fifo" rlock status
     for option in config password-file tls-ca tls-cert tls-key; do
         finish "$option" 40
         echo "$option: $status" "$(<"$T/$option.err")"
@@ -182,7 +182,7 @@ setup_commands() {
 }
 
 @test "H131 a password from standard input is its first line; the command reads the rest" {
-    run -0 bash -c 'printf "s3cret\nfor the command\n" | "$RLOCK" run --config "$0" --password-file /dev/stdin k -- cat' "$T/config" 3>&-
+    run -0 bash -c 'printf "s3cret\nfor the command\n" | rlock run --config "$0" --password-file /dev/stdin k -- cat' "$T/config" 3>&-
     [[ $output == "for the command" ]]
 }
 
@@ -191,7 +191,7 @@ setup_commands() {
     stderr_line '^rlock: status: --config /dev/fd/[0-9]+: the pipe is empty'
     # The second one finds what the first one has left.
     run -78 --separate-stderr bash -c 'exec 5< <(cat "$0"); export RLOCK_CONFIG=/dev/fd/5
-        "$RLOCK" run k -- "$RLOCK" run k -- true' "$T/config" 3>&-
+        rlock run k -- rlock run k -- true' "$T/config" 3>&-
     stderr_line '^rlock: run: RLOCK_CONFIG /dev/fd/5: the pipe is empty'
 }
 

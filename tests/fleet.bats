@@ -67,7 +67,7 @@ END2
 # job HOST: runs a job with the settings that the host has at that time. Two at once leave a line
 # in $T/overlaps.
 job() {
-    env -u RLOCK_URL "$RLOCK" run --config "$T/host-$1" work -c "
+    env -u RLOCK_URL rlock run --config "$T/host-$1" work -c "
         mkdir $T/busy || echo two at once >>$T/overlaps
         sleep 0.2
         rmdir $T/busy
@@ -125,6 +125,6 @@ END2
     awk '{ print $2 }' "$T/done" | sort -nC
     # A host that was forgotten waits at the old store.
     cp "$T/old" "$T/host-a"
-    run env -u RLOCK_URL "$RLOCK" run -w 4s --config "$T/host-a" work -- true
+    run env -u RLOCK_URL rlock run -w 4s --config "$T/host-a" work -- true
     [[ $status == 75 && $output == *'locks have moved to another store'* ]]
 }

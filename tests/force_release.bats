@@ -85,7 +85,7 @@ acquire_and_fall_silent() {
     hold a k --lease 9s --label "the victim"
     for answer in n '' y; do
         [[ $answer == y ]] && status=0 || status=1
-        on_terminal "$RLOCK" force-release k <<<"expect the victim
+        on_terminal rlock force-release k <<<"expect the victim
 send $answer\\n
 status $status"
         [[ $answer == y ]] || held k
@@ -97,10 +97,10 @@ status $status"
     hold a k --lease 60s --label first
     export PIDA=${pid[a]}
     queued k bg b rlock run --label second k -- sleep 1000
-    on_terminal "$RLOCK" force-release k <<'EOF'
+    on_terminal rlock force-release k <<'EOF'
 expect first
 sh kill $PIDA
-until "$RLOCK" status --json k | jq -e '.[0].holders[0].label == "second"'
+until rlock status --json k | jq -e '.[0].holders[0].label == "second"'
 send y\n
 expect changed hands meanwhile, and is held by .* now; nothing was changed
 status 1

@@ -53,7 +53,7 @@ no_folders() {
 }
 
 @test "H92 a holder is killed: a waiter has the lock one lease later, and never beside it" {
-    at_work a k 100 --lease 8s
+    at_work a k forever --lease 8s
     queued k bg b rlock run --lease 1m k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
     kill_both a
     ends_with b 0 60

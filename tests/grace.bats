@@ -87,7 +87,7 @@ without_grace() {
     [[ ${lines[1]} =~ ^k\ +free,\ grace\ .*\ 1\ +grants\ nothing\ until\ [0-9:]{8}\ \(for\ [0-9.ms]+\ more\)$ ]]
     run -0 rlock status k
     [[ ${lines[1]} =~ ^\ \ grace:\ grants\ nothing\ until ]]
-    without_grace run -0 rlock run other -- "$RLOCK" status --json other
+    without_grace run -0 rlock run other -- rlock status --json other
     json '.[0].grace_left_ms == null'
     run -0 rlock init --force
     run -0 --separate-stderr rlock status --json k
@@ -196,7 +196,7 @@ works_more() {
     local name turn=0
     for name in a b c d; do
         bg "$name" sh -c "while test ! -e '$T/end'; do
-            '$RLOCK' run --lease 3s k -- '$RLOCK_TEST_TOOLS/worker' '$LOG' $name-\$\$-\$((n += 1)) 0.4; done"
+            rlock run --lease 3s k -- worker '$LOG' $name-\$\$-\$((n += 1)) 0.4; done"
     done
     # After each the server grants nothing for a lease; then one or two of them work.
     while ((turn < 6)); do

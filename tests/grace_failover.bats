@@ -43,7 +43,7 @@ take_over() {
 @test "H38 the replica that takes over lacks the lock: the holder keeps it, no other gets it" {
     lagging one
     lag one
-    at_work a k 1000 --lease 12s
+    at_work a k forever --lease 12s
     take_over one
     # The first client; this one may be before the holder.
     work b k 0.3 --lease 9s
@@ -58,7 +58,7 @@ take_over() {
 @test "H38 the holder is killed as well: the next one has it after one lease, not before" {
     lagging one
     lag one
-    at_work a k 100 --lease 9s
+    at_work a k forever --lease 9s
     stop_both a # it does not have it again
     take_over one
     kill -KILL "${pid[a]}" "$agent"
@@ -76,7 +76,7 @@ take_over() {
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
     lag one
     ends_well before
-    at_work a k 1000 --lease 12s
+    at_work a k forever --lease 12s
     take_over one
     poll_until 5 contains "$T/a.err" 'has it again'
     work b k 0.2 --lease 9s
@@ -87,7 +87,7 @@ take_over() {
     export SHIM_CLOCK_FILE=$T/clock
     printf '%-32s' 120000 >"$SHIM_CLOCK_FILE"
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so replica_start one
-    at_work a k 1000 --lease 12s
+    at_work a k forever --lease 12s
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
     take_over one
     work b k 0.2 --lease 9s
@@ -101,7 +101,7 @@ take_over() {
     replica_start one
     lagging two --port "$number" --bind 127.0.0.1
     lag two
-    at_work a k 1000 --lease 12s --replicas 1
+    at_work a k forever --lease 12s --replicas 1
     take_over two
     on one replicaof 127.0.0.1 "$number" >/dev/null
     work b k 0.2 --lease 9s
@@ -113,7 +113,7 @@ take_over() {
 @test "H39 an old master continues: --replicas ends its holder before the new one grants" {
     replica_start one
     # The holder stays with the old master, everybody else is at the new one.
-    at_work a k 100 --lease 9s --replicas 1 -u "unix://$REDIS_SOCK" -- tree
+    at_work a k forever --lease 9s --replicas 1 -u "unix://$REDIS_SOCK" -- tree
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
     promote one
     on one del 'rlock:{k}' >/dev/null # as if it had lagged

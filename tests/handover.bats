@@ -7,7 +7,7 @@ queue_for() {
     local name=$1 key=$2
     shift 2
     queued "$key" bg "$name" rlock run "$@" "$key" -- \
-        sh -c "echo $name >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/$name.end'"
+        sh -c "echo $name >>'$LOG'; await '$T/$name.end'"
 }
 
 # The offer of the first waiter for k, without the note's name: TOKEN/LIMIT/UNTIL/LEASE.

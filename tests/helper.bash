@@ -61,8 +61,12 @@ start_file() {
 }
 
 # clean_environment: for a setup_file that does not call start_file: unsets the settings of the user
-# who runs the tests.
+# who runs the tests. In a script of a test, "rlock" is the program to test; await, worker and the
+# other tools are in PATH, too.
 clean_environment() {
+    mkdir "$BATS_FILE_TMPDIR/path"
+    ln -s "$RLOCK" "$BATS_FILE_TMPDIR/path/rlock"
+    export PATH=$BATS_FILE_TMPDIR/path:$RLOCK_TEST_TOOLS:$PATH
     unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD RLOCK_SENTINEL_PASSWORD XDG_CONFIG_HOME NO_COLOR
     unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
     export RLOCK_CONFIG=/dev/null HOME="$BATS_FILE_TMPDIR" TERM=xterm
@@ -543,7 +547,7 @@ in_shell() {
 
 # shows STATUS REGEX COMMAND...: on a terminal rlock prints that, and ends with that status.
 shows() {
-    on_terminal "$RLOCK" "${@:3}" <<<"expect $2
+    on_terminal rlock "${@:3}" <<<"expect $2
 status $1"
 }
 
@@ -645,7 +649,7 @@ hold() {
 stay() {
     rm -f "$T/$1.go"
     bg_up "$1" rlock run "${@:3}" "$2" -- \
-        sh -c ": >'$T/$1.up'; '$RLOCK_TEST_TOOLS/await' '$T/$1.go'; exit 9"
+        sh -c ": >'$T/$1.up'; await '$T/$1.go'; exit 9"
 }
 
 # ends_well NAME: its command ends now, and was not disturbed before.
@@ -739,7 +743,8 @@ command_of() {
 
 # ---------------------------------------------------------------- exclusion
 
-# work NAME KEY SECONDS [OPTION...] [-- FLAG...]: a background worker under the lock KEY.
+# work NAME KEY SECONDS [OPTION...] [-- FLAG...]: a background worker under the lock KEY, for that
+# long, or "forever": until it is ended. FLAGs are those of worker.c.
 work() {
     local name=$1 key=$2 seconds=$3 options=()
     shift 3
@@ -747,8 +752,7 @@ work() {
         options+=("$1")
         shift
     done
-    bg "$name" rlock run "${options[@]}" "$key" -- \
-        "$RLOCK_TEST_TOOLS/worker" "$LOG" "$name" "$seconds" "${@:2}"
+    bg "$name" rlock run "${options[@]}" "$key" -- worker "$LOG" "$name" "$seconds" "${@:2}"
 }
 
 works() {
@@ -801,7 +805,7 @@ overlap() {
 # run at the same time.
 contend() {
     local LOG=$LOG$1
-    at_work "a$1" "k$1" 1000 --lease "$2" "${@:3}" tree
+    at_work "a$1" "k$1" forever --lease "$2" "${@:3}" tree
     poll_until 10 have_traced 3
     work "b$1" "k$1" 0.3 --lease 10s
     poll_until 15 waits_or_works "$1"
@@ -870,7 +874,7 @@ server_clock() {
 # is retried; its lease is trusted for 17 s.
 two_holders() {
     stay long long --lease 18s --kill-after 0
-    at_work short short 1000 --lease 2s -- tree
+    at_work short short forever --lease 2s -- tree
 }
 
 # The short one was stopped in time, and the long one has reported a failed renewal.

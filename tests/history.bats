@@ -81,7 +81,7 @@ load helper
     [[ ${lines[2]} == *'#'* && ${lines[3]} == *'-'*'#'*'exit 3' && $output != *[░█▌▐]* ]]
     LC_ALL=C run -0 rlock history --plot --failed k
     [[ ${#lines[@]} == 4 ]]
-    LC_ALL=C.UTF-8 "$TESTS/terminal.py" sh -c "stty cols 40; '$RLOCK' history --color never --plot k" \
+    LC_ALL=C.UTF-8 "$TESTS/terminal.py" sh -c "stty cols 40; rlock history --color never --plot k" \
         3>&- <<'END'
 expect BY +[0-9:]+ +[0-9:]+  HELD {4,}OUTCOME\r\n
 expect exit 3\r\n
@@ -127,7 +127,7 @@ END
 @test "H92 rlock is killed before its agent knows of the command: history says so" {
     need_strace
     # A supervisor that is held up between the start of its command and its word about it.
-    bg a strace -qq -o "$T/strace" -e inject=pidfd_open:delay_enter=3s "$RLOCK" run k -- \
+    bg a strace -qq -o "$T/strace" -e inject=pidfd_open:delay_enter=3s rlock run k -- \
         sh -c "echo \$PPID >'$T/up'; exec sleep 1000"
     poll_until 10 test -s "$T/up"
     kill -KILL "$(<"$T/up")"
@@ -145,7 +145,7 @@ END
     run -0 rlock run --unless-done 1h k l -- true
     run -75 rlock run --unless-done 1h k l -- touch "$T/again"
     # Two wait; the holder succeeds.
-    bg a rlock run w -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    bg a rlock run w -- await "$T/go"
     poll_until 15 held w
     queued w bg b rlock run --unless-done 1h w -- touch "$T/again"
     queued w bg c rlock run --unless-done 1h w -- touch "$T/again"

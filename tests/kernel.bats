@@ -104,7 +104,7 @@ works_no_more() {
             name=${row/ /-}
             without "${row% *}" "${row#* }"
             bg "$name" rlock run --at-most 1s --kill-after 100ms "$name" -- \
-                "$RLOCK_TEST_TOOLS/worker" "$LOG$name" "$name" 300 tree ignore
+                "$RLOCK_TEST_TOOLS/worker" "$LOG$name" "$name" forever tree ignore
         done
         for row in "${left[@]}"; do
             name=${row/ /-}

@@ -301,9 +301,9 @@ has_subscribers() {
 }
 
 @test "on a terminal there is a line that goes away again, and Ctrl-C ends it" {
-    on_terminal "$RLOCK" latch wait k <<'DIALOGUE'
+    on_terminal rlock latch wait k <<'DIALOGUE'
 expect which is not set yet
-sh "$RLOCK" latch set k 1
+sh rlock latch set k 1
 expect 1 of 1 left
 send \x03
 status 130
@@ -347,7 +347,7 @@ DIALOGUE
     RLOCK_PASSWORD=secret run -0 rlock latch run --keep-credentials k -- sh -c 'env | grep ^RLOCK'
     [[ $output == *RLOCK_PASSWORD=secret* ]]
     RLOCK_PASSWORD=secret run -0 rlock run --keep-credentials outer -- \
-        "$RLOCK" latch run k -- sh -c 'echo "$RLOCK_KEY"'
+        rlock latch run k -- sh -c 'echo "$RLOCK_KEY"'
     [[ $output == outer ]]
 }
 
@@ -360,7 +360,7 @@ DIALOGUE
     rlock latch set k 1
     # another latch of that name is not the one that it was run for
     run -1 --separate-stderr rlock latch run --id a k -- \
-        sh -c "'$RLOCK' latch delete k && '$RLOCK' latch set k 1"
+        sh -c "rlock latch delete k && rlock latch set k 1"
     is_left k 1
     : >"$T/redis.dirty"
     run -77 --separate-stderr rlock latch run --id a k -- \

@@ -72,7 +72,7 @@ there_are() {
 @test "a nested run gets the lock while the limit is 0" {
     rlock limit k 1
     run -0 rlock run --limit k -- \
-        sh -c '"$0" limit k 0 && "$0" run -n --limit k -- echo nested' "$RLOCK"
+        sh -c 'rlock limit k 0 && rlock run -n --limit k -- echo nested'
     [[ $output == nested ]]
 }
 

@@ -110,7 +110,7 @@ for_others() {
 }
 
 @test "H42 H43 the server is killed: it is started again with its data, nothing is lost" {
-    at_work a k 1000 --lease 12s
+    at_work a k forever --lease 12s
     queued k work b k 0.1
     for i in 1 2 3; do
         first=$(servers)

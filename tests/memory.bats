@@ -76,7 +76,7 @@ is_renewed_since() {
 @test "the lease is the one that was granted: in messages, for the command and in status" {
     server_allows 20000
     run -0 --separate-stderr rlock run --lease 60s k -- \
-        sh -c "echo \$RLOCK_LEASE_MS; '$RLOCK' status --json k >'$T/status'"
+        sh -c "echo \$RLOCK_LEASE_MS; rlock status --json k >'$T/status'"
     [[ $output == 20000 ]]
     stderr_line '^rlock: k: the store grants a lease of 20s, not more$'
     output=$(<"$T/status")

@@ -90,7 +90,7 @@ mailed() {
 
 @test "a lock that is lost beside an editor is reported again when its screen has gone" {
     editor
-    on_terminal "$RLOCK" run --lease 6s k -- bash "$T/editor" <<'EOF'
+    on_terminal rlock run --lease 6s k -- bash "$T/editor" <<'EOF'
 expect editing-now
 sh redis-cli -s "$REDIS_SOCK" del 'rlock:{k}' >/dev/null
 expect rlock: k: lock lost: .*; stopping bash\r\n
@@ -102,7 +102,7 @@ EOF
 
 @test "a time limit that an editor reaches is reported again when its screen has gone" {
     editor
-    on_terminal "$RLOCK" run -q --at-most 4s k -- bash "$T/editor" <<'EOF'
+    on_terminal rlock run -q --at-most 4s k -- bash "$T/editor" <<'EOF'
 expect stopping bash: time limit reached
 expect \[\?1049l
 expect rlock: k: bash was stopped: time limit reached \(--at-most 4s\)\r\n
@@ -111,8 +111,8 @@ EOF
 }
 
 @test "the loss of a lock is repeated after a command that continued, only on a terminal" {
-    local command='echo now-up; "$RLOCK_TEST_TOOLS/await" "$T/go"; echo "the-end"'
-    on_terminal "$RLOCK" run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'
+    local command='echo now-up; await "$T/go"; echo "the-end"'
+    on_terminal rlock run --lease 6s --on-lost continue k -- bash -c "$command" <<'EOF'
 expect now-up
 sh redis-cli -s "$REDIS_SOCK" del 'rlock:{k}' >/dev/null
 expect rlock: k: lock lost: .*; bash continues\r\n
@@ -152,7 +152,7 @@ EOF
 @test "a CI job, and a terminal that cannot redraw: plain lines, and a trace of the wait" {
     for setting in CI=true TERM=dumb; do
         hold a k
-        HOLDER=${pid[a]} on_terminal env $setting "$RLOCK" run k -- echo "mine now" <<'EOF'
+        HOLDER=${pid[a]} on_terminal env $setting rlock run k -- echo "mine now" <<'EOF'
 expect ^rlock: waiting for k, held by [^\r]*; you are next\r\n
 sh sleep 2.5 # that no other follows
 absent waiting
@@ -166,7 +166,7 @@ EOF
 @test "on a terminal the line of the wait is gone when it tells how long it took" {
     hold a k
     export HOLDER=${pid[a]}
-    on_terminal env CI=false "$RLOCK" run k -- echo "mine now" <<'EOF'
+    on_terminal env CI=false rlock run k -- echo "mine now" <<'EOF'
 expect \r\x1b\[Kwaiting for k, held by
 sh kill $HOLDER
 expect \r\x1b\[Krlock: k: acquired after [0-9.]+m?s\r\nmine now
@@ -176,7 +176,7 @@ EOF
 
 @test "in a narrow window the holder is cut, not the place; Ctrl-C leaves nothing of the line" {
     hold a k --label "a label that is long enough for no window of fifty columns"
-    on_terminal "$RLOCK" run k -- true <<'EOF'
+    on_terminal rlock run k -- true <<'EOF'
 resize 24 50
 expect \r\x1b\[Kwaiting for k, held by [^\r]{15}\.\.\.; next\r
 send \x03
@@ -208,7 +208,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     grep -qE "^rlock: waiting for k, $ENDED; it was run by .* \(sh\), label nightly; you are next\$" "$T/w.err"
     says 0 "^k is $ENDED" force-release --now --yes k
     finish w
-    run -0 rlock run --at-least 60s k -- "$RLOCK" status --json k
+    run -0 rlock run --at-least 60s k -- rlock status --json k
     json '.[0].holders[0].kept == false'
 }
 
@@ -224,7 +224,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command died of signal KILL after'
     run -75 --separate-stderr rlock run -n b -- true
     stderr_line 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command died of signal TERM after'
-    poll_until 15 eval "\"$RLOCK\" status --json c 3>&- | jq -e '.[0].holders[0].kept' >/dev/null"
+    poll_until 15 eval "rlock status --json c 3>&- | jq -e '.[0].holders[0].kept' >/dev/null"
     says 75 'kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command has ended' run -n c -- true
 }
 
@@ -245,19 +245,19 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
 @test "a waiter for an ancestor, because RLOCK_OWNER got lost, reads so, once" {
     local hint='^hint: pass RLOCK_OWNER on, as by sudo --preserve-env=RLOCK_OWNER'
     bg a rlock run --lease 20s k -- \
-        sh -c "echo \$\$ >'$T/pid'; env -u RLOCK_OWNER '$RLOCK' run k -- true"
+        sh -c "echo \$\$ >'$T/pid'; env -u RLOCK_OWNER rlock run k -- true"
     poll_until 20 grep -q '^hint' "$T/a.err"
     sleep 3 # that it is for once: the next heartbeat has been
     said a 'waiting for k, held by' \
         "^rlock: k: rlock waits for itself: pid ${pid[a]}, which holds it, is an ancestor of this process$" "$hint"
     terminate a
     # A shell that has acquired it, and has not exported the token.
-    bg s bash -c 'token=$("$RLOCK" acquire --lease 20s s); "$RLOCK" run -q -w 5s s -- true; echo "$?"'
+    bg s bash -c 'token=$(rlock acquire --lease 20s s); rlock run -q -w 5s s -- true; echo "$?"'
     finish s
     [[ $(<"$T/s.out") == 75 ]]
     said s 'rlock waits for itself: pid [0-9]+, which' "$hint" \
         '^rlock: s: not acquired: held by .*; that is an ancestor of this process$'
-    run -75 --separate-stderr rlock run k -- sh -c 'env -u RLOCK_OWNER "$RLOCK" run -n k -- true'
+    run -75 --separate-stderr rlock run k -- sh -c 'env -u RLOCK_OWNER rlock run -n k -- true'
     [[ ${#stderr_lines[@]} == 1 ]]
     stderr_line '^rlock: k: not acquired: held by .* \(sh\) for .*; that is an ancestor of this process$'
 }
@@ -266,9 +266,9 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
 @test "H161 a holder in another container of the same name is not an ancestor" {
     local apart=(unshare --pid --fork --mount-proc)
     "${apart[@]}" true 2>/dev/null || skip "no process name spaces here"
-    bg w "${apart[@]}" sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'
-        '$RLOCK' run -w 1s k -- true; echo \$?; '$RLOCK' reserve -w 1s k 1h -m x; echo \$?"
-    bg_up a "${apart[@]}" "$RLOCK" run k -- sh -c ": >'$T/a.up'; exec sleep 1000"
+    bg w "${apart[@]}" sh -c "await '$T/go'
+        rlock run -w 1s k -- true; echo \$?; rlock reserve -w 1s k 1h -m x; echo \$?"
+    bg_up a "${apart[@]}" rlock run k -- sh -c ": >'$T/a.up'; exec sleep 1000"
     rlock status --json k | jq -e '.[0].holders[0].pid == 1'
     : >"$T/go"
     finish w
@@ -279,8 +279,8 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
 @test "a waiter for another process, or for one of several slots, does not wait for itself" {
     hold a k
     bg w rlock run -w 4s k -- true
-    bg s rlock run --limit 2 s -- sh -c "env -u RLOCK_OWNER '$RLOCK' run --limit 2 s -- \
-        env -u RLOCK_OWNER '$RLOCK' run -w 4s --limit 2 s -- true"
+    bg s rlock run --limit 2 s -- sh -c "env -u RLOCK_OWNER rlock run --limit 2 s -- \
+        env -u RLOCK_OWNER rlock run -w 4s --limit 2 s -- true"
     finish w
     finish s
     said w 'waiting for' 'not acquired: held by .* for [0-9.]+s$'
@@ -295,7 +295,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     rlock latch set l 1
     hold b b
     bg_up a rlock run -u "$url" --lease 20s k -- \
-        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
+        sh -c ": >'$T/a.up'; await '$T/go'"
     bg w rlock run -u "$url" --lease 20s b -- true
     bg t rlock acquire -u "$url" --lease 20s b
     bg l rlock latch wait -u "$url" l

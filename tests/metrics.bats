@@ -130,7 +130,7 @@ has() {
     mkdir "$T/full"
     echo old >"$T/full/file"
     for ignored in '' "trap '' XFSZ;"; do
-        run -71 bash -c "ulimit -f 0; $ignored exec '$RLOCK' metrics --output '$T/full/file'" 3>&-
+        run -71 bash -c "ulimit -f 0; $ignored exec rlock metrics --output '$T/full/file'" 3>&-
         [[ $(<"$T/full/file") == old && $(ls -A "$T/full") == file ]]
     done
     run -64 rlock metrics --output ''

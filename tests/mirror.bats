@@ -90,10 +90,10 @@ waits() {
 
 @test "nested runs share the mirror, which stays as long as one of them holds the lock" {
     bg a rlock run --mirror string:their k -- sh -c "
-        '$RLOCK' run -n k -- '$RLOCK' run -n --mirror string:their k -- true || exit 3
-        '$RLOCK' run -n --mirror string:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
-        '$RLOCK' run k -- sh -c ': >\"$T/in\"; \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' &
-        '$RLOCK_TEST_TOOLS/await' '$T/in'"
+        rlock run -n k -- rlock run -n --mirror string:their k -- true || exit 3
+        rlock run -n --mirror string:other k -- true 2>'$T/other'; [ \$? = 78 ] || exit 4
+        rlock run k -- sh -c ': >\"$T/in\"; await \"$T/go\"' &
+        await '$T/in'"
     ends_with a 0 20
     contains "$T/other" 'with another mirror'
     [[ $(redis exists their) == 1 ]]
@@ -223,7 +223,7 @@ END
 
 @test "force-release leaves another program's lock that changed hands during the question" {
     redis set their one >/dev/null
-    on_terminal "$RLOCK" force-release --mirror string:their k <<EOF
+    on_terminal rlock force-release --mirror string:their k <<EOF
 expect Take it away
 sh redis-cli -s "$REDIS_SOCK" set their two
 send y\\n

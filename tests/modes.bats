@@ -48,9 +48,9 @@ lingering() {
 }
 
 @test "status shows slots, limits, and which holder nests in which" {
-    bg a rlock run --limit 3 k -- "$RLOCK" run --limit 3 k -- sleep 1000
+    bg a rlock run --limit 3 k -- rlock run --limit 3 k -- sleep 1000
     poll_until 10 held k
-    poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 2 ]' "$RLOCK"
+    poll_until 10 sh -c '[ "$(rlock status --json k | jq ".[0].holders | length")" = 2 ]'
     hold b k --limit 3
     status_json k '.[0].mode == "limit" and .[0].limit == 3 and (.[0].holders | length == 3)'
     json '[.[0].holders[] | [.slot, .count]] == [[1, 2], [1, 1], [2, 1]]'
@@ -61,9 +61,9 @@ lingering() {
 }
 
 @test "force-release takes the lock from all that nest and share" {
-    bg a rlock read k -- "$RLOCK" read k -- sleep 1000
+    bg a rlock read k -- rlock read k -- sleep 1000
     hold b k --read
-    poll_until 10 sh -c '[ "$("$0" status --json k | jq ".[0].holders | length")" = 3 ]' "$RLOCK"
+    poll_until 10 sh -c '[ "$(rlock status --json k | jq ".[0].holders | length")" = 3 ]'
     run -0 --separate-stderr rlock force-release --now --yes k
     [[ $(grep -c "^k is held for reading by " <<<"$stderr") == 3 ]]
     is_free k

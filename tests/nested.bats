@@ -4,12 +4,12 @@ load helper
 
 # inner OPTION... KEY -- COMMAND...: quoted for a shell, that many levels below as needed.
 inner() {
-    printf '%q ' "$RLOCK" "$@"
+    printf '%q ' rlock "$@"
 }
 
 @test "a nested run is granted at once, ahead of the waiters, with the same fence" {
     bg a rlock run k -- sh \
-        -c "echo \$RLOCK_FENCE >'$T/outer'; '$RLOCK_TEST_TOOLS/await' '$T/go'
+        -c "echo \$RLOCK_FENCE >'$T/outer'; await '$T/go'
         $(inner run -n k -- sh -c 'echo $RLOCK_FENCE') >'$T/inner'"
     poll_until 10 test -s "$T/outer"
     queue w k
@@ -21,7 +21,7 @@ inner() {
 
 @test "each has its own entry; the lock is free when the last is gone" {
     run -0 rlock run k -- \
-        sh -c "$(inner run k -- "$RLOCK" status --json k); $(inner status --json k)"
+        sh -c "$(inner run k -- rlock status --json k); $(inner status --json k)"
     json -s '.[0][0].holders | length == 2 and .[0].owner != .[1].owner and .[0].fence == .[1].fence
         and .[0].count == 2 and .[1].count == 1'
     json -s '.[1][0].holders | length == 1 and .[0].count == 1'
@@ -30,8 +30,8 @@ inner() {
 
 @test "a nested run that outlives the outer one keeps the lock" {
     bg a rlock run k -- sh \
-        -c "$(inner run k -- sh -c ": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'") &
-        '$RLOCK_TEST_TOOLS/await' '$T/in'"
+        -c "$(inner run k -- sh -c ": >'$T/in'; await '$T/go'") &
+        await '$T/in'"
     ends_with a 0
     run -75 rlock run -n k -- true
     queue w k
@@ -40,13 +40,13 @@ inner() {
 }
 
 @test "--no-reentrant: a run below its own lock is refused with 78, and does not wait" {
-    says 78 '^rlock: k: ' run k -- "$RLOCK" run -w 3s --no-reentrant k -- true # 75 if it waited
-    run -0 rlock run k -- "$RLOCK" run --no-reentrant other -- true
+    says 78 '^rlock: k: ' run k -- rlock run -w 3s --no-reentrant k -- true # 75 if it waited
+    run -0 rlock run k -- rlock run --no-reentrant other -- true
 }
 
 @test "of several keys, those of an ancestor are granted at once, and the others are acquired" {
     hold b b
-    run -75 rlock run a -- "$RLOCK" run -n a b -- true
+    run -75 rlock run a -- rlock run -n a b -- true
     terminate b
     run -0 rlock run a -- \
         sh -c "echo \$RLOCK_FENCE; $(inner run -n b a -- sh -c 'echo ${RLOCK_FENCE#* }')"
@@ -56,13 +56,13 @@ inner() {
 
 @test "RLOCK_OWNER that is none: 78; sixteen deep, and no deeper" {
     for owner in x 1.2 "$(printf 'a%.0s' {1..36})" "00000000-0000-0000-0000-000000000000."; do
-        run -78 --separate-stderr env RLOCK_OWNER="$owner" "$RLOCK" run -n k -- true
+        run -78 --separate-stderr env RLOCK_OWNER="$owner" rlock run -n k -- true
         stderr_line RLOCK_OWNER
     done
     cat >"$T/deeper" <<END
 #!/bin/sh
 echo "\$1"
-exec "$RLOCK" run -n k -- "$T/deeper" \$((\$1 + 1))
+exec rlock run -n k -- "$T/deeper" \$((\$1 + 1))
 END
     chmod +x "$T/deeper"
     run -78 --separate-stderr rlock run -n k -- "$T/deeper" 1
@@ -72,7 +72,7 @@ END
 
 @test "H169 kill -9 of the outer run: what nested in it is free at once, the same KEY and another" {
     bg_up a rlock run --lease 60s k -- sh -c "$(inner run --lease 60s k -- \
-        "$RLOCK" run --lease 60s other -- sh -c "'$RLOCK' acquire --keep \$\$ --lease 60s third; \
+        rlock run --lease 60s other -- sh -c "rlock acquire --keep \$\$ --lease 60s third; \
             : >'$T/a.up'; while :; do sleep 0.1; done"); :"
     held third
     kill -KILL "${pid[a]}"
@@ -101,8 +101,7 @@ END
 }
 
 @test "the outer lock is lost: the nested command goes, too" {
-    bg a rlock run --lease 6s k -- "$RLOCK" run --lease 60s k -- \
-        "$RLOCK_TEST_TOOLS/worker" "$LOG" in 100
+    bg a rlock run --lease 6s k -- rlock run --lease 60s k -- worker "$LOG" in forever
     working in
     redis del 'rlock:{k}'
     ends_with a 79
@@ -113,9 +112,9 @@ END
 
 @test "kill -9 of the nested one: its command is gone before a sibling comes" {
     bg a rlock run k -- sh \
-        -c "$(inner run --lease 6s k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" one 100 ignore) &
+        -c "$(inner run --lease 6s k -- worker "$LOG" one forever ignore) &
         until grep -qs one '$LOG'; do sleep 0.02; done
-        $(inner run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" two 0.2)"
+        $(inner run k -- worker "$LOG" two 0.2)"
     working one
     poll_until 10 has_waiters k 1
     inner=$(ps -o ppid= -p "$(awk '{ print $2; exit }' "$LOG")")

@@ -101,9 +101,9 @@ worded() {
     mkfifo "$T/unread"
     exec 8<>"$T/unread"
     for one in a b; do
-        bg $one sh -c 'exec "$@" 2>"$0"' "$T/unread" "$RLOCK" run --wait-descendants \
+        bg $one sh -c 'exec "$@" 2>"$0"' "$T/unread" rlock run --wait-descendants \
             --notify-after 10ms --notify "$(stubborn "$T/$one.hook")" $one -- \
-            sh -c "echo \$\$ >'$T/$one.command'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 9"
+            sh -c "echo \$\$ >'$T/$one.command'; await '$T/go'; exit 9"
         poll_until 10 test -s "$T/$one.hook"
     done
     kill -KILL "${pid[b]}"

@@ -21,10 +21,10 @@ play() {
     play <<'END'
 expect no locks
 true document.title.startsWith("no locks – rlock – unix:///")
-sh "$RLOCK" acquire --lease 1h --label '<img src=x onerror=document.title=1>' 'de<b>ploy' >/dev/null
+sh rlock acquire --lease 1h --label '<img src=x onerror=document.title=1>' 'de<b>ploy' >/dev/null
 expect 1 lock\n(.|\n)*de<b>ploy\s+held\s(.|\n)*<img src=x
 true document.title.startsWith("1 lock – rlock") && !document.querySelector("li b, li img")
-sh "$RLOCK" run 'de<b>ploy' --label second -- true </dev/null >/dev/null 2>&1 &
+sh rlock run 'de<b>ploy' --label second -- true </dev/null >/dev/null 2>&1 &
 expect 1 lock, 1 waiting
 click de<b>ploy
 expect holder (.|\n)*waiter 1 .*second
@@ -34,7 +34,7 @@ true document.title.startsWith("out of reach")
 sh kill -CONT $(cat "$REDIS_DIR/pid")
 expect 1 lock, 1 waiting
 gone out of reach
-sh "$RLOCK" force-release --now --yes --reason 'hot fix' 'de<b>ploy' 2>/dev/null
+sh rlock force-release --now --yes --reason 'hot fix' 'de<b>ploy' 2>/dev/null
 expect no locks(.|\n)*de<b>ploy\s+free\s(.|\n)*revoked by .*: hot fix
 true [...performance.getEntriesByType("resource")].every((e) => e.name.startsWith(location.origin))
 sh kill -KILL $SERVE
@@ -90,13 +90,13 @@ END
     play <<'END'
 expect first\s+held
 true (getSelection().selectAllChildren(document.querySelector(".label")), true)
-sh "$RLOCK" acquire --lease 1h second >/dev/null
+sh rlock acquire --lease 1h second >/dev/null
 expect 2 locks
 true String(getSelection()) === "words"
 true (getSelection().removeAllRanges(), true)
 keys Tab Tab Tab Enter
 expect holder .*words
-sh "$RLOCK" acquire --lease 1h third >/dev/null
+sh rlock acquire --lease 1h third >/dev/null
 expect 3 locks
 true document.activeElement.textContent === "first"
 keys Space

@@ -38,8 +38,8 @@ there_are() {
 }
 
 @test "a nested run gets the lock; the end of the time lets waiters in, unasked" {
-    run -0 rlock run k -- sh -c \
-        '"$0" pause k 6s -m short && "$0" run -n k -- echo nested' "$RLOCK"
+    run -0 rlock run k -- \
+        sh -c 'rlock pause k 6s -m short && rlock run -n k -- echo nested'
     [[ $output == nested ]]
     run -75 rlock run -n k -- true
     run -0 rlock run -w 60s k -- true
@@ -53,7 +53,7 @@ there_are() {
     stderr_line '^rlock: pause: replaces: k: paused by .* until .* \(.* left\): first$'
     rlock pause 'g*' 1h -m one
     says 0 '^rlock: pause: replaces: g\*: paused by .* left\): one$' pause 'g*' 2h -m two
-    on_terminal "$RLOCK" pause k 1h -m third <<'EOF'
+    on_terminal rlock pause k 1h -m third <<'EOF'
 expect pause: replaces: k: paused by .*: second
 expect pause: k is paused until [-0-9: ]+ \(1h00m left\)
 status 0
@@ -217,7 +217,7 @@ lost() {
     start_proxy
     fault on up vanished hold down
     bg a rlock pause k 1h -m vanished --connect-timeout 4s -u "redis://rlock:pw@${proxy[proxy]}"
-    poll_until 10 eval '"$RLOCK" status k 3>&- | grep -q vanished'
+    poll_until 10 eval 'rlock status k 3>&- | grep -q vanished'
     fault blackhole
     ends_with a 69
     grep -qx 'rlock: k may have been paused anyway' "$T/a.err"

@@ -231,13 +231,13 @@ in_user_space() {
 
 @test "place: commands and a working directory in a file system in user space" {
     in_user_space "$RLOCK_TEST_TOOLS"
-    RLOCK_TEST_TOOLS=$T/fuse keeps_promises
+    RLOCK_TEST_TOOLS=$T/fuse PATH=$T/fuse:$PATH keeps_promises
 }
 
 # shown_by ROW LEASE OPTION... -- FLAG...: as contend, but only aROW's command is a file there.
 shown_by() {
     local LOG=$LOG$1
-    RLOCK_TEST_TOOLS=$T/fuse at_work "a$1" "k$1" 100 --lease "$2" "${@:3}" tree
+    PATH=$T/fuse:$PATH at_work "a$1" "k$1" forever --lease "$2" "${@:3}" tree
     poll_until 10 have_traced 3
     queued "k$1" work "b$1" "k$1" 0.3 --lease 10s
 }

@@ -67,7 +67,7 @@ resource.setrlimit(resource.RLIMIT_CPU, (1, forever[1]))
 while signal.SIGXCPU not in signal.sigpending():
     pass
 resource.setrlimit(resource.RLIMIT_CPU, forever)
-os.execv(sys.argv[1], sys.argv[1:])' "$RLOCK" run k -- echo ran 3>&-
+os.execvp(sys.argv[1], sys.argv[1:])' rlock run k -- echo ran 3>&-
     [[ $output == ran ]]
 }
 
@@ -119,7 +119,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$RLOCK" run k -- echo ran 3>&-
 }
 
 @test "H165 TSTP for rlock where no shell could continue it: the command continues" {
-    bg_up a setsid "$RLOCK" run k -- bash -c "trap 'echo x >>\"$T/got\"' CONT
+    bg_up a setsid rlock run k -- bash -c "trap 'echo x >>\"$T/got\"' CONT
         : >'$T/a.up'; until [ -s '$T/got' ]; do sleep 0.02; done; exit 5"
     kill -TSTP "${pid[a]}"
     ends_with a 5
@@ -190,7 +190,7 @@ slow_command() {
     local signal LOG agents=()
     for signal in STOP KILL; do
         LOG=$T/log.$signal
-        as_job at_work "a$signal" "$signal" 300 --lease 9s --kill-after 0
+        as_job at_work "a$signal" "$signal" forever --lease 9s --kill-after 0
         agents+=("$(agent_of "${pid[a$signal]}")")
         suspend "a$signal" TSTP
         poll_until 5 in_state "$(command_of "${pid[a$signal]}")" T
@@ -253,15 +253,15 @@ ended_by_agent() {
     local other look=(grep -E '^Sig(Blk|Ign)' /proc/self/status)
     for other in --block-signal=USR2 --ignore-signal=CHLD; do
         plain=$(env --ignore-signal=USR1,PIPE "$other" "${look[@]}")
-        run -0 env --ignore-signal=USR1,PIPE "$other" "$RLOCK" run k -- "${look[@]}"
+        run -0 env --ignore-signal=USR1,PIPE "$other" rlock run k -- "${look[@]}"
         [[ $output == "$plain" ]]
     done
-    run -7 env --ignore-signal=CHLD "$RLOCK" run k -- sh -c 'exit 7'
+    run -7 env --ignore-signal=CHLD rlock run k -- sh -c 'exit 7'
 }
 
 @test "signals that nohup ignores stay ignored, for rlock and for the command" {
-    bg_up a env --ignore-signal=HUP "$RLOCK" run k -- \
-        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 4"
+    bg_up a env --ignore-signal=HUP rlock run k -- \
+        sh -c ": >'$T/a.up'; await '$T/go'; exit 4"
     kill -HUP "${pid[a]}"
     kill -HUP -- "-$(command_of "${pid[a]}")"
     touch "$T/go"
@@ -283,8 +283,8 @@ ended_by_agent() {
     mkfifo "$T/full"
     bg reader sleep 300
     exec 8<>"$T/full"
-    env --default-signal=INT "$RLOCK" run -v --lease 9s k -- \
-        sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go'" \
+    env --default-signal=INT rlock run -v --lease 9s k -- \
+        sh -c "await '$T/go'" \
         </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
     pid[a]=$!
     # Fill the pipe, which is never read.
@@ -293,8 +293,8 @@ ended_by_agent() {
     renewed k
     : >"$T/go"
     ends_with a 0
-    env --default-signal=INT "$RLOCK" run -v --lease 9s k -- \
-        "$RLOCK_TEST_TOOLS/worker" "$LOG" a 100 </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
+    env --default-signal=INT rlock run -v --lease 9s k -- \
+        worker "$LOG" a forever </dev/null >/dev/null 2>"$T/full" 3>&- 8>&- &
     pid[a]=$!
     working a
     redis del 'rlock:{k}'
@@ -330,7 +330,7 @@ ended_by_agent() {
     # A sanitizer looks for leaks through descriptors of its own, at the end, when there are none.
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     for n in 4 5 6 7; do
-        run bash -c 'ulimit -n '"$n"'; exec "$RLOCK" run k -- touch '"$T/run" 3>&-
+        run bash -c 'ulimit -n '"$n"'; exec rlock run k -- touch '"$T/run" 3>&-
         [[ $status == 71 || -e $T/run ]]
         rm -f "$T/run"
     done
@@ -341,7 +341,7 @@ ended_by_agent() {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     owner=$(rlock acquire --lease 60s k)
     for n in '4 renew' '5 renew' '6 renew' '4 release'; do
-        run bash -c 'ulimit -n '"${n% *}"'; exec "$RLOCK" '"${n#* }"' --owner "$0" k' "$owner" 3>&-
+        run bash -c 'ulimit -n '"${n% *}"'; exec rlock '"${n#* }"' --owner "$0" k' "$owner" 3>&-
         [[ $status == 0 || $status == 71 && $output == *"Too many open files"* ]]
     done
 }
@@ -351,9 +351,9 @@ ended_by_agent() {
     for url in "$RLOCK_URL" redis://localhost:1 sentinel://localhost:1/main cluster://localhost:1 \
         zookeeper://localhost:1; do
         RLOCK_URL=$url run bash -c \
-            'ulimit -n 4; exec "$RLOCK" status --server-wait 0' 3>&-
+            'ulimit -n 4; exec rlock status --server-wait 0' 3>&-
         [[ $status == 71 && $output == *"Too many open files"* ]]
-        RLOCK_URL=$url run bash -c 'ulimit -n 4; exec "$RLOCK" doctor' 3>&-
+        RLOCK_URL=$url run bash -c 'ulimit -n 4; exec rlock doctor' 3>&-
         [[ $status == 71 && $output == *"Too many open files"* ]]
     done
 }
@@ -366,7 +366,7 @@ ended_by_agent() {
     echo s3cret >"$T/password"
     cd "$T/cwd"
     bg_up a "$T/bin/rlock" run --password-file "$T/password" --lease 12s k -- \
-        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; exit 8"
+        sh -c ": >'$T/a.up'; await '$T/go'; exit 8"
     rm -r "${T:?}/bin" "$T/cwd" "$T/password"
     redis client kill type normal skipme yes
     RLOCK_PASSWORD=s3cret renewed k
@@ -379,9 +379,9 @@ ended_by_agent() {
 
 @test "rlock as process 1 of a container passes statuses and signals on" {
     unshare --pid --fork --mount-proc true 2>/dev/null || skip "no process name spaces here"
-    run -5 unshare --pid --fork --mount-proc "$RLOCK" run k -- sh -c '(sleep 0.1 &); exit 5' 3>&-
+    run -5 unshare --pid --fork --mount-proc rlock run k -- sh -c '(sleep 0.1 &); exit 5' 3>&-
     run -0 rlock status -q k
-    bg a unshare --pid --fork --mount-proc "$RLOCK" run k -- sleep 300
+    bg a unshare --pid --fork --mount-proc rlock run k -- sleep 300
     poll_until 10 held k
     one=$(children_of "${pid[a]}")
     kill -TERM "$one"
@@ -390,5 +390,5 @@ ended_by_agent() {
 }
 
 @test "a child that the caller had before it became rlock ends: the status is that of the command" {
-    run -4 bash -c 'sleep 0.2 & exec "$RLOCK" run k -- sh -c "sleep 0.5; exit 4"' 3>&-
+    run -4 bash -c 'sleep 0.2 & exec rlock run k -- sh -c "sleep 0.5; exit 4"' 3>&-
 }

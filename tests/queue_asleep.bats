@@ -105,7 +105,7 @@ stopped_before_its_grant() {
         rm -f "$LOG"
         hold a k --lease 60s
         as_job bg asleep "${no_proc[@]}" \
-            "$RLOCK" run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
+            rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
         poll_until 15 has_waiters k 1
         queue w k
         suspend asleep "$signal"

@@ -78,14 +78,14 @@ comes_and_goes() {
 }
 
 @test "nested: granted at once, with its ancestor's fence; siblings exclude each other" {
-    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE; "$RLOCK" run -n k -- sh -c "echo \$RLOCK_FENCE"'
+    run -0 rlock run k -- sh -c 'echo $RLOCK_FENCE; rlock run -n k -- sh -c "echo \$RLOCK_FENCE"'
     [[ ${lines[0]} == "${lines[1]}" ]]
     poll_until 2 nothing_at k 1 2 3
     # The first of them holds it until the second one was refused.
     PLACE=$T run -0 --separate-stderr rlock run k -- sh -c '
-        "$RLOCK" run k -- sh -c ": >\"\$PLACE/up\"; \"$RLOCK_TEST_TOOLS/await\" \"\$PLACE/go\"" &
-        "$RLOCK_TEST_TOOLS/await" "$PLACE/up"
-        "$RLOCK" run -n k -- true; echo $?
+        rlock run k -- sh -c ": >\"\$PLACE/up\"; await \"\$PLACE/go\"" &
+        await "$PLACE/up"
+        rlock run -n k -- true; echo $?
         : >"$PLACE/go"; wait'
     [[ $output == 75 ]]
 }

@@ -270,7 +270,7 @@ flush_unseen() {
 }
 
 @test "H42 a majority that forgets at once: its holder has it again before anybody else" {
-    at_work a k 1000 --lease 15s
+    at_work a k forever --lease 15s
     work b k 0.3 --lease 15s
     node_restart 1 2 3
     poll_until 9 held_on_all k 1 2 3 4 5
@@ -280,7 +280,7 @@ flush_unseen() {
 # ---------------------------------------------------------------- losing it
 
 @test "H37 the majority is lost: the command ends before the lease: 79; then the next one starts" {
-    at_work a k 100 --lease 9s -- tree
+    at_work a k forever --lease 9s -- tree
     work b k 0.3
     poll_until 20 contains "$T/b.err" 'waiting for k, held by' # not one that has yet to be answered
     signal_nodes STOP 1 2 3
@@ -293,7 +293,7 @@ flush_unseen() {
 }
 
 @test "H92 the holder is killed: free after its lease, and no sooner" {
-    at_work a k 100 --lease 12s -- ignore
+    at_work a k forever --lease 12s -- ignore
     stop_both a
     kill -KILL "${pid[a]}" "$agent"
     refused 75 run -n k -- true
@@ -303,7 +303,7 @@ flush_unseen() {
 }
 
 @test "H32 holder and agent stand still beyond the lease: the next one works, they end with 79" {
-    at_work a k 100 --lease 9s
+    at_work a k forever --lease 9s
     work b k 0.3
     kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
     ends_with b 0
@@ -337,7 +337,7 @@ flush_unseen() {
     REDIS_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
     : >"$QUORUM/2/dirty"
     poll_until 20 has_status 0 run --lease 1s old -- true # it is an old one
-    at_work a k 1000 --lease 12s
+    at_work a k forever --lease 12s
     work b k 0.2 --lease 12s
     for to in 60000 -3600000 freeze 0; do
         server_clock "$to"
@@ -373,7 +373,7 @@ two_are_gone() {
 @test "H84 of several that do not wait, one gets it" {
     for round in {1..5}; do
         for i in 1 2 3; do
-            bg "c$i" rlock run -n k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/go$round'"
+            bg "c$i" rlock run -n k -- sh -c "await '$T/go$round'"
         done
         poll_until 10 two_are_gone
         : >"$T/go$round"
@@ -389,7 +389,7 @@ two_are_gone() {
 @test "H16 H44 nodes in trouble, one after the other, under contention: no overlap" {
     for i in 1 2 3 4; do
         bg "w$i" bash -c "until test -e '$T/enough'; do
-            '$RLOCK' run --lease 4s -w 20s k -- '$RLOCK_TEST_TOOLS/worker' '$LOG' $i-\$((++n)) 0.1; done"
+            rlock run --lease 4s -w 20s k -- worker '$LOG' $i-\$((++n)) 0.1; done"
     done
     for round in {1..6}; do
         one=$((RANDOM % 5 + 1))

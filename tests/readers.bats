@@ -9,7 +9,7 @@ writer() { party "$1" --write "${@:2}"; }
 
 party() {
     bg "$1" rlock run "${@:2}" k -- \
-        sh -c "echo +$1 >>'$LOG'; '$RLOCK_TEST_TOOLS/await' '$T/go.$1'
+        sh -c "echo +$1 >>'$LOG'; await '$T/go.$1'
         echo -$1 >>'$LOG'"
 }
 
@@ -77,7 +77,7 @@ log_is() {
 @test "H68 a writer is not starved by readers that come and go" {
     readers() {
         while [[ ! -e $T/enough ]]; do
-            "$RLOCK" read k -- sleep 0.3
+            command rlock read k -- sleep 0.3
         done
     }
     export -f readers
@@ -97,8 +97,8 @@ log_is() {
 }
 
 @test "H69 a reader's own reader does not wait behind a writer" {
-    bg_up r rlock read k -- sh -c ": >'$T/r.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
-        exec '$RLOCK' read -w 60s k -- sh -c 'echo nested >>\"$LOG\"'"
+    bg_up r rlock read k -- sh -c ": >'$T/r.up'; await '$T/go'
+        exec rlock read -w 60s k -- sh -c 'echo nested >>\"$LOG\"'"
     writer w
     waits 1
     : >"$T/go"
@@ -108,16 +108,16 @@ log_is() {
 }
 
 @test "H70 a reader that would write waits for itself: 78 at once" {
-    run -0 rlock read k -- sh -c "'$RLOCK' write k -- echo never 2>'$T/err'; test \$? = 78"
+    run -0 rlock read k -- sh -c "rlock write k -- echo never 2>'$T/err'; test \$? = 78"
     [[ $output == "" && $(<"$T/err") == "rlock: k: "* ]]
-    run -0 rlock read k -- sh -c "'$RLOCK' run k -- echo never 2>'$T/err'; test \$? = 78"
+    run -0 rlock read k -- sh -c "rlock run k -- echo never 2>'$T/err'; test \$? = 78"
     is_free k
 }
 
 @test "H71 a writer that leaves its own reader behind wakes those that can read" {
     bg w rlock write k -- \
-        sh -c "'$RLOCK' read k -- sh -c \": >'$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/go'\" &
-        '$RLOCK_TEST_TOOLS/await' '$T/in'; '$RLOCK_TEST_TOOLS/await' '$T/end'"
+        sh -c "rlock read k -- sh -c \": >'$T/in'; await '$T/go'\" &
+        await '$T/in'; await '$T/end'"
     poll_until 10 test -e "$T/in"
     reader r
     waits 1

@@ -61,14 +61,14 @@ load helper
         prints_nothing 1 $one -q --owner "$(owner_of k)" k
         # From inside: by the run itself, by what nests in it, by an acquisition that nests in it.
         run -0 --separate-stderr rlock run --lease 60s j -- sh -c "
-            '$RLOCK' $one j; [ \$? = 1 ] || exit 2
-            '$RLOCK' run other -- '$RLOCK' $one j; [ \$? = 1 ] || exit 3
-            '$RLOCK' run j -- '$RLOCK' $one j; [ \$? = 1 ] || exit 4
-            '$RLOCK' $one other; [ \$? = 1 ] || exit 7
-            eval \"\$('$RLOCK' acquire --export other)\"; '$RLOCK' $one j; [ \$? = 1 ] || exit 5
-            '$RLOCK' $one other || exit 6
-            '$RLOCK' release -q other
-            '$RLOCK' status --json j"
+            rlock $one j; [ \$? = 1 ] || exit 2
+            rlock run other -- rlock $one j; [ \$? = 1 ] || exit 3
+            rlock run j -- rlock $one j; [ \$? = 1 ] || exit 4
+            rlock $one other; [ \$? = 1 ] || exit 7
+            eval \"\$(rlock acquire --export other)\"; rlock $one j; [ \$? = 1 ] || exit 5
+            rlock $one other || exit 6
+            rlock release -q other
+            rlock status --json j"
         stderr_line "^rlock: ${one%% *}: j: the token of a run"
         json '.[0].holders[0].lease_left_ms > 30000'
     done
@@ -78,11 +78,11 @@ load helper
 
 @test "H162 one's own acquisition in a run of the same KEY is released, the run's is not" {
     run -0 --separate-stderr rlock run k -- sh -c '
-        eval "$("$RLOCK" acquire --export k)"
-        "$RLOCK" renew --lease 1h k || exit 2
-        "$RLOCK" release k || exit 3
-        "$RLOCK" release k; [ $? = 1 ] || exit 4
-        "$RLOCK" status -q k; [ $? = 75 ]'
+        eval "$(rlock acquire --export k)"
+        rlock renew --lease 1h k || exit 2
+        rlock release k || exit 3
+        rlock release k; [ $? = 1 ] || exit 4
+        rlock status -q k; [ $? = 75 ]'
     stderr_line '^rlock: release: k: the token of a run'
 }
 

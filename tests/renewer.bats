@@ -21,7 +21,7 @@ no_renewer() {
 holding() {
     local name=$1
     cat >"$T/$name.sh" <<'EOF'
-token=$("$RLOCK" acquire --keep $$ "$@") || exit
+token=$(rlock acquire --keep $$ "$@") || exit
 echo "$token" >"$0.new" && mv "$0.new" "$0.token"
 exec sleep 1000
 EOF
@@ -59,8 +59,8 @@ sockets() {
 @test "a substitution returns at once, both streams, in every shell" {
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
-        run -0 "$shell" -c 'token=$("$RLOCK" acquire -v --keep $$ k 2>&1) && "$RLOCK" status -q k; [ $? = 75 ]' 3>&-
-        run -0 "$shell" -c '"$RLOCK" acquire -v --keep $$ k2 2>&1 | cat' 3>&-
+        run -0 "$shell" -c 'token=$(rlock acquire -v --keep $$ k 2>&1) && rlock status -q k; [ $? = 75 ]' 3>&-
+        run -0 "$shell" -c 'rlock acquire -v --keep $$ k2 2>&1 | cat' 3>&-
         [[ $output == *-* ]]
         poll_until 5 no_renewer
     done
@@ -85,8 +85,13 @@ sockets() {
 }
 
 @test "a lock of flock(1) is not kept" {
-    run -0 bash -c 'exec 9>"$0" && flock 9 && token=$("$RLOCK" acquire --keep "$1" k) && exec 9>&- && flock -n "$0" true' \
-        "$T/flock" "$BASHPID" 3>&-
+    cat >"$T/script" <<'END'
+exec 9>"$T/flock" && flock 9
+token=$(rlock acquire --keep "$KEEPER" k) || exit
+exec 9>&-
+flock -n "$T/flock" true
+END
+    KEEPER=$BASHPID run -0 bash "$T/script" 3>&-
     run -75 rlock run -n k -- true
 }
 
@@ -122,7 +127,7 @@ sockets() {
         run -64 rlock acquire --keep="$one" -u unix:///nowhere k
     done
     says 64 '^hint: --keep 1 keeps the lock as long as the container runs$' acquire --keep 0 k
-    run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire --keep $$ k' 3>&-
+    run -64 --separate-stderr bash -c 'exec rlock acquire --keep $$ k' 3>&-
 }
 
 @test "a process that has ended and was not waited for is none" {
@@ -196,8 +201,8 @@ sockets() {
 }
 
 @test "a lock that could not be printed is not held, and nothing stays behind" {
-    run -71 bash -c '"$RLOCK" acquire --keep $$ k >&-; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
-    run -71 bash -c '"$RLOCK" acquire --keep $$ k >/dev/full; status=$?; "$RLOCK" status -q k && exit "$status"' 3>&-
+    run -71 bash -c 'rlock acquire --keep $$ k >&-; status=$?; rlock status -q k && exit "$status"' 3>&-
+    run -71 bash -c 'rlock acquire --keep $$ k >/dev/full; status=$?; rlock status -q k && exit "$status"' 3>&-
     poll_until 2 no_renewer
 }
 
@@ -224,7 +229,7 @@ sockets() {
 
 @test "killed between the token and its end: nothing is held, nothing stays behind" {
     for i in {1..5}; do
-        run -137 env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_kill.so" "$RLOCK" acquire --keep $$ k 3>&-
+        run -137 env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_kill.so" rlock acquire --keep $$ k 3>&-
         [[ $output =~ ^[0-9a-f-]{36}$ ]]
         poll_until 3 is_free k
         poll_until 3 no_renewer
@@ -233,14 +238,14 @@ sockets() {
 
 @test "the lock is kept under cron: no environment, no terminal, streams that are files" {
     cat >"$T/job" <<'EOF'
-token=$("$1" acquire -u "$2" --lease 9s --keep $$ job) || exit
-"$3" "$4"
-"$1" status -u "$2" -q job
-[ "$?" = 75 ] && "$1" release -u "$2" --owner "$token" job
+store=$1 go=$2
+token=$(rlock acquire -u "$store" --lease 9s --keep $$ job) || exit
+await "$go"
+rlock status -u "$store" -q job
+[ "$?" = 75 ] && rlock release -u "$store" --owner "$token" job
 EOF
-    bg job env -i PATH="$PATH" RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" setsid \
-        -w sh -c 'exec sh "$@" <&-' sh "$T/job" "$RLOCK" "$RLOCK_URL" \
-        "$RLOCK_TEST_TOOLS/await" "$T/go"
+    bg job env -i PATH="$PATH" RLOCK_CONFIG=/dev/null "RLOCK_TEST_ID=$T" \
+        setsid -w sh -c 'exec sh "$@" <&-' sh "$T/job" "$RLOCK_URL" "$T/go"
     poll_until 10 held job
     renewed job
     renewed job
@@ -252,15 +257,15 @@ EOF
 }
 
 @test "the lock is kept over ssh: standard input and error closed" {
-    run -0 sh -c 'token=$("$RLOCK" acquire --keep $$ k <&- 2>&-); "$RLOCK" status -q k; [ $? = 75 ] && echo "$token"' 3>&- <&-
+    run -0 sh -c 'token=$(rlock acquire --keep $$ k <&- 2>&-); rlock status -q k; [ $? = 75 ] && echo "$token"' 3>&- <&-
     [[ $output =~ ^[0-9a-f-]{36}$ ]]
     poll_until 3 no_renewer
 }
 
 @test "a CI step whose process group is told to end still cleans up under the lock" {
     cat >"$T/step" <<'EOF'
-token=$("$RLOCK" acquire --lease 9s --keep $$ k) || exit
-trap ': >"$T/in"; "$RLOCK_TEST_TOOLS/await" "$T/go"; "$RLOCK" status -q k; echo $? >"$T/still"; exit 1' TERM
+token=$(rlock acquire --lease 9s --keep $$ k) || exit
+trap ': >"$T/in"; await "$T/go"; rlock status -q k; echo $? >"$T/still"; exit 1' TERM
 : >"$T/s.up"
 while :; do sleep 0.1; done
 EOF
@@ -277,7 +282,7 @@ EOF
 }
 
 @test "a CI step whose process group is killed frees the lock" {
-    bg s setsid sh -c 'token=$("$RLOCK" acquire --lease 60s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
+    bg s setsid sh -c 'token=$(rlock acquire --lease 60s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
     poll_until 10 test -e "$T/up"
     kill -KILL -- "-${pid[s]}"
     poll_until 2 is_free k
@@ -295,10 +300,10 @@ EOF
 @test "the renewer leaves no zombie to the script, nor to a supervisor" {
     cat >"$T/job" <<'EOF'
 for i in 1 2 3; do
-    sh -c 'token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k'
-    sh -c 'token=$("$RLOCK" acquire --keep $$ k); :'
+    sh -c 'token=$(rlock acquire --keep $$ k) && rlock release --owner "$token" k'
+    sh -c 'token=$(rlock acquire --keep $$ k); :'
 done
-token=$("$RLOCK" acquire --keep $$ k) && "$RLOCK" release --owner "$token" k
+token=$(rlock acquire --keep $$ k) && rlock release --owner "$token" k
 ps -o stat=,comm= --ppid $$ >"$T/children"
 : >"$T/s.up"
 exec sleep 1000
@@ -333,7 +338,7 @@ EOF
 
 @test "the password is not to be seen, and known when the connection breaks" {
     redis config set requirepass 'p4ss'
-    bg s sh -c 'token=$("$RLOCK" acquire -u "unix://:p4ss@$REDIS_SOCK" --lease 8s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
+    bg s sh -c 'token=$(rlock acquire -u "unix://:p4ss@$REDIS_SOCK" --lease 8s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
     poll_until 10 test -e "$T/up"
     one=$(renewers)
     run -0 cat "/proc/$one/cmdline"
@@ -361,7 +366,7 @@ EOF
     run python3 "$T/no_pidfd.py" true
     [[ $status == 0 ]] || skip "no seccomp filters here"
     bg_up s python3 "$T/no_pidfd.py" sh \
-        -c 'token=$("$RLOCK" acquire --lease 8s --keep $$ k) || exit; : >"$0"; exec sleep 1000' \
+        -c 'token=$(rlock acquire --lease 8s --keep $$ k) || exit; : >"$0"; exec sleep 1000' \
         "$T/s.up"
     run -0 find "/proc/$(renewers)/fd" -lname '*pidfd*'
     [[ $output == "" ]]

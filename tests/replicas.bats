@@ -199,7 +199,7 @@ left() {
 
 @test "H37 renewals that no replica hears of do not count: stopped before the lease ends" {
     replica_start one
-    at_work a k 100 --replicas 1 --lease 8s -- tree
+    at_work a k forever --replicas 1 --lease 8s -- tree
     # By the clock of what a worker leaves.
     start=$(python3 -c 'import time; print(time.clock_gettime_ns(time.CLOCK_BOOTTIME))')
     kill -STOP "$(replica_pid one)"
@@ -338,7 +338,7 @@ spends() {
 @test "H38 a master that dies right after the grant: its replica has the lock" {
     replica_start one
     start_proxy
-    at_work a k 100 --lease 15s -u "redis://${proxy[proxy]}" --replicas 1
+    at_work a k forever --lease 15s -u "redis://${proxy[proxy]}" --replicas 1
     redis_stop
     promote one
     RLOCK_URL=unix://$T/one/sock refused 75 run -n k -- touch "$T/run"
@@ -353,7 +353,7 @@ spends() {
     kill_agent a
     renewed k
     ends_well a
-    at_work b k 100 --replicas 1 --lease 9s
+    at_work b k forever --replicas 1 --lease 9s
     kill -STOP "$(replica_pid one)"
     kill_agent b
     ends_with b 79 20

@@ -28,7 +28,7 @@ left_is() {
     run -75 --separate-stderr stranger rlock run -n staging -- true
     stderr_line "^rlock: staging: not acquired: reserved by $(id -un)@[^ ]* until .* \(.* left\): load test$"
     run -75 rlock run -n --no-reentrant staging -- true
-    run -0 rlock read staging -- "$RLOCK" run -n other -- true
+    run -0 rlock read staging -- rlock run -n other -- true
     hold a staging
     run -75 rlock run -n staging -- true
     # Reserved as well: a run of both nests in each.
@@ -46,7 +46,7 @@ left_is() {
     left_is 3500000 3600000
     says 0 '^rlock: extend: staging ends sooner: until [-0-9: ]*\(50m00s left\), not [-0-9: ]+$' \
         extend staging 50m
-    says 1 '^rlock: extend: staging: the token of a run' run -q staging -- "$RLOCK" extend staging 1h
+    says 1 '^rlock: extend: staging: the token of a run' run -q staging -- rlock extend staging 1h
     left_is 2900000 3000000
     by="it is reserved by $(id -un)@[^ ]* until [-0-9: ]+ \([0-9hms]+ left\): load test anew\$"
     run -1 --separate-stderr stranger rlock extend staging 1h
@@ -90,12 +90,12 @@ left_is() {
 @test "H162 in a run, what that run holds is not released; another reservation is" {
     export XDG_STATE_HOME=$T/state
     rlock reserve staging 1h -m 'load test'
-    says 1 '^rlock: release: staging: the token of a run' run staging -- "$RLOCK" release staging
+    says 1 '^rlock: release: staging: the token of a run' run staging -- rlock release staging
     run -75 rlock status -q staging
     # As status shows it, from anywhere.
     token=$(owner_of staging)
     XDG_STATE_HOME=$T/other run -0 rlock renew --owner "$token" staging
-    run -0 rlock run other -- "$RLOCK" release staging
+    run -0 rlock run other -- rlock release staging
     run -0 rlock status -q staging
     rlock reserve staging 1h -m 'load test'
     XDG_STATE_HOME=$T/other run -0 rlock release --owner "$(owner_of staging)" staging
@@ -156,12 +156,12 @@ again() {
 
 @test "inside a run that holds the KEY: 78 at once, because it would wait for itself" {
     export XDG_STATE_HOME=$T/state
-    local inside=("$RLOCK" reserve staging 2h -m inside)
+    local inside=(rlock reserve staging 2h -m inside)
     run -78 --separate-stderr rlock run staging -- "${inside[@]}"
     stderr_line '^rlock: reserve: staging: it would wait for itself: it runs inside .*, which holds it$'
     [[ ! -e $XDG_STATE_HOME/rlock || -z $(ls "$XDG_STATE_HOME/rlock") ]]
     run -78 rlock read staging -- "${inside[@]}"
-    run -78 rlock run staging -- "$RLOCK" run other -- "${inside[@]}"
+    run -78 rlock run staging -- rlock run other -- "${inside[@]}"
     run -78 rlock run staging -- env -u RLOCK_OWNER "${inside[@]}"
     # A reservation of one's own is extended from within a run that nests in it.
     run -0 rlock run other -- "${inside[@]}"

@@ -21,7 +21,7 @@ load helper
     as_default_user
     redis config set requirepass first
     export REDISCLI_AUTH=first RLOCK_PASSWORD=first
-    at_work a k 100 --lease 9s
+    at_work a k forever --lease 9s
     redis config set requirepass second
     export REDISCLI_AUTH=second RLOCK_PASSWORD=second
     start=$(now_ms)

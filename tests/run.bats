@@ -16,11 +16,11 @@ returncode() { # negative for death by a signal, as python sees it
 @test "H100 rlock dies of the signal that its command died of, without a core of its own" {
     cd "$T"
     ulimit -c unlimited || skip "no core files here"
-    [[ $(returncode "$RLOCK" run k -- sh -c 'kill -KILL $$') == -9 ]]
-    [[ $(returncode "$RLOCK" run k -- sh -c 'kill -TERM $$') == -15 ]]
-    [[ $(returncode "$RLOCK" run k -- sh -c 'ulimit -c 0; kill -SEGV $$') == -11 ]]
+    [[ $(returncode rlock run k -- sh -c 'kill -KILL $$') == -9 ]]
+    [[ $(returncode rlock run k -- sh -c 'kill -TERM $$') == -15 ]]
+    [[ $(returncode rlock run k -- sh -c 'ulimit -c 0; kill -SEGV $$') == -11 ]]
     [[ -z $(find "$T" -name '*core*') ]]
-    run -143 bash -c '"$RLOCK" run k -- sh -c "kill -TERM \$\$"; exit $?'
+    run -143 bash -c 'rlock run k -- sh -c "kill -TERM \$\$"; exit $?'
 }
 
 @test "the command finds key, mode, lease, slot, owner and fence in its environment" {
@@ -30,12 +30,12 @@ returncode() { # negative for death by a signal, as python sees it
     local hex='[0-9a-f]' owner=${BASH_REMATCH[1]} # a random UUID, by RFC 9562
     [[ $owner =~ ^$hex{8}-$hex{4}-4$hex{3}-[89ab]$hex{3}-$hex{12}$ ]]
     run -0 rlock run k -- \
-        sh -c '"$RLOCK" status --json k | jq -r ".[0].holders[0].owner"; echo "$RLOCK_OWNER"'
+        sh -c 'rlock status --json k | jq -r ".[0].holders[0].owner"; echo "$RLOCK_OWNER"'
     [[ ${lines[0]} == "${lines[1]}" && ${#lines[0]} == 36 ]]
 }
 
 @test "H105 streams and arguments reach the command untouched" {
-    run -0 bash -c "printf 'a\nb' | \"\$RLOCK\" run k -- cat"
+    run -0 bash -c "printf 'a\nb' | rlock run k -- cat"
     [[ $output == $'a\nb' ]]
     run -0 rlock run k -- printf '<%s>' 'a b' '' $'new\nline' '*' '--' '-n' "it's"
     [[ $output == $'<a b><><new\nline><*><--><-n><it\'s>' ]]
@@ -102,7 +102,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "--no-renew stops the command before the lease ends: 124" {
     start=$(now_ms)
-    at_work a k 100 --no-renew --lease 6s
+    at_work a k forever --no-renew --lease 6s
     work b k 0.2
     ends_with a 124
     took 4000 20000 "$start"
@@ -169,12 +169,12 @@ returncode() { # negative for death by a signal, as python sees it
     reports '.outcome == "lost" and .result == "lost"' --lease 6s k -- \
         sh -c "redis-cli -s '$REDIS_SOCK' del 'rlock:{k}' >/dev/null; sleep 100"
     reports '.outcome == "lost" and .result == "revoked"' --on-lost continue --at-most 2s k -- \
-        sh -c '"$RLOCK" force-release --yes k & sleep 100'
+        sh -c 'rlock force-release --yes k & sleep 100'
     reports '.outcome == "lost" and .result == "revoked"' k -- \
-        sh -c '"$RLOCK" force-release --yes k & sleep 100'
+        sh -c 'rlock force-release --yes k & sleep 100'
     hold a k
     reports '.outcome == "not-acquired" and .waited_ms >= 2950 and .fence == null' -w 3s k -- true
-    queued k bg b bash -c 'exec "$RLOCK" run --report-fd 9 k -- true 9>"$1"' - "$T/report"
+    queued k bg b bash -c 'exec rlock run --report-fd 9 k -- true 9>"$1"' - "$T/report"
     kill -INT "${pid[b]}"
     finish b
     jq -e '.outcome == "interrupted"' "$T/report"
@@ -187,7 +187,7 @@ returncode() { # negative for death by a signal, as python sees it
 
 @test "H102 the command sees no descriptor of rlock's, and keeps those it was given" {
     plain=$(bash -c 'ls /proc/self/fd' 3>&- 7>/dev/null)
-    run -0 bash -c '"$RLOCK" run --report-fd 8 k -- ls /proc/self/fd' 3>&- 7>/dev/null 8>"$T/report"
+    run -0 bash -c 'rlock run --report-fd 8 k -- ls /proc/self/fd' 3>&- 7>/dev/null 8>"$T/report"
     [[ $output == "$plain" && $output == *7* ]]
 }
 
@@ -196,13 +196,13 @@ returncode() { # negative for death by a signal, as python sees it
     # as_service SUBCOMMAND... : a shell becomes rlock, and so has its number.
     as_service() {
         run -0 bash -c 'export LISTEN_PID=$$ WATCHDOG_PID=$$ LISTEN_FDS=1 LISTEN_PIDFDID=7
-            exec "$RLOCK" "$@"' - "$@" \
+            exec rlock "$@"' - "$@" \
             sh -c 'echo "$LISTEN_PID" "$WATCHDOG_PID" "$LISTEN_FDS" "${LISTEN_PIDFDID-none}"
                 echo $$; exec cat <&3' 3<"$T/socket"
         [[ $output == "${lines[1]} ${lines[1]} 1 none"$'\n'"${lines[1]}"$'\n'"a socket" ]]
     }
     as_service run k --
-    as_service run k -- "$RLOCK" run l --
+    as_service run k -- rlock run l --
     rlock latch set gate 1
     as_service latch run --id 1 gate --
     as_service fence "$T/fence" --token 7 --

@@ -238,7 +238,7 @@ is_due() {
 @test "signals end the wait for a server at once, also where that stands still" {
     for signo in INT TERM; do
         for command in 'run k' 'acquire k' status 'latch wait l'; do
-            bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec "$RLOCK" "${words[@]}" --server-wait 10m "${@:2}"' \
+            bg a bash -c 'words=($1); [[ $1 != run* ]] || set -- "$1" -- true; exec rlock "${words[@]}" --server-wait 10m "${@:2}"' \
                 - "$command"
             poll_until 10 contains "$T/a.err" 'trying again'
             poll_until 10 in_state "${pid[a]}" S

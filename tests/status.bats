@@ -52,7 +52,7 @@ no_controls() { # in $output, but for the ends of lines
     run -0 rlock status k
     [[ $output =~ "    waited      "[0-9] ]]
     # A lock that was free was not waited for.
-    run -0 rlock run other -- "$RLOCK" status --json other
+    run -0 rlock run other -- rlock status --json other
     json '.[0].holders[0].waited_ms == 0'
 }
 
@@ -161,7 +161,8 @@ held_many() {
 @test "--watch on a terminal fits the window; Ctrl-C restores the screen" {
     held_many 30
     export T
-    on_terminal "$RLOCK" status --color never --watch 1h 'many-*' <<'EOF'
+    # \x1b[?1049h shows the other screen. "resize ROWS COLUMNS"; 0: the terminal does not say.
+    on_terminal rlock status --color never --watch 1h 'many-*' <<'EOF'
 expect \x1b\[\?1049h
 expect [0-9]{2}:[0-9]{2}:[0-9]{2}  30 locks
 expect many-0020[^\n]*\r+\n[^\n]*… and 10 more
@@ -192,24 +193,24 @@ EOF
     run -0 rlock run "$long-3" -- sh -c 'exit 0'
     run -0 rlock run "$long-3" -- true
     host=$(hostname)
-    on_terminal "$RLOCK" status --color never <<EOF
+    on_terminal rlock status --color never <<EOF
 expect \n[^\n]*on-1  [^\n]*${host}[^\n]*\n[^\n]*on-2  [^\n]*${host}
 absent [^\r\n]{81}
 status 0
 EOF
-    on_terminal "$RLOCK" history --color never <<EOF
+    on_terminal rlock history --color never <<EOF
 expect \n[^\n]*on-3  [^\n]*${host}[^\n]*exit 0
 absent [^\r\n]{81}
 status 0
 EOF
-    on_terminal "$RLOCK" status --color never "$long-1" <<<$'expect ^'"$long-1: "$'\nstatus 0'
-    on_terminal "$RLOCK" status --color never --long <<<"expect $long-2: "$'\nstatus 0'
+    on_terminal rlock status --color never "$long-1" <<<$'expect ^'"$long-1: "$'\nstatus 0'
+    on_terminal rlock status --color never --long <<<"expect $long-2: "$'\nstatus 0'
     [[ $(rlock status) == *"$long-1 "* && $(rlock history) == *" $long-3 "* ]]
 }
 
 @test "--watch with one KEY on a terminal: its lines are cut to the window" {
     hold a k --label "$(printf '漢%.0s' {1..60})"
-    on_terminal "$RLOCK" status --color never --watch k <<'EOF'
+    on_terminal rlock status --color never --watch k <<'EOF'
 expect label       (漢){32}\r
 resize 6 41
 expect holder
@@ -249,9 +250,9 @@ EOF
 }
 
 @test "--watch on a terminal keeps the table while the store is away" {
-    on_terminal "$RLOCK" status --color never --watch 100ms <<'EOF'
+    on_terminal rlock status --color never --watch 100ms <<'EOF'
 expect [0-9]{2}:[0-9]{2}:[0-9]{2}  no locks
-sh "$RLOCK" acquire --lease 1h kept-here
+sh rlock acquire --lease 1h kept-here
 expect 1 lock\r
 expect kept-here  exclusive
 sh kill -STOP $(cat "$REDIS_DIR/pid")
@@ -271,7 +272,7 @@ EOF
 @test "--watch stops with Ctrl-Z, leaves the screen alone meanwhile, and draws again" {
     hold a k
     in_shell <<'EOF'
-send "$RLOCK" status --color never --watch 100ms\n
+send rlock status --color never --watch 100ms\n
 expect 1 lock\r
 send \x1a
 expect \x1b\[\?1049l
@@ -291,7 +292,7 @@ EOF
 @test "--watch shows what a server says with its control characters escaped" {
     bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" escapes
     poll_until 10 listens "$T/odd.sock"
-    RLOCK_URL=unix://$T/odd.sock on_terminal "$RLOCK" status --color never --watch 100ms <<'EOF'
+    RLOCK_URL=unix://$T/odd.sock on_terminal rlock status --color never --watch 100ms <<'EOF'
 expect no locks
 resize 24 400
 expect out of reach since [^\n]*ERR \\x1b\[31mred\\x9b
@@ -352,7 +353,7 @@ EOF
         -z $stderr ]]
     status_json 'many-*' 'length == 1000 and map(.key) == (map(.key) | sort)'
     # As of any command at the head of a pipe; it is more than a pipe holds.
-    run bash -c '"$RLOCK" status --long "many-*" 2>"$1" | head -n 1; exit ${PIPESTATUS[0]}' \
+    run bash -c 'rlock status --long "many-*" 2>"$1" | head -n 1; exit ${PIPESTATUS[0]}' \
         - "$T/err"
     [[ $status == 141 && $output == "many-0001: exclusive"* && ! -s $T/err ]]
 }
@@ -379,20 +380,20 @@ EOF
     hold a k
     [[ -c /dev/full ]] || skip "no /dev/full here"
     run rlock status k >/dev/null
-    run bash -c '"$RLOCK" status k >/dev/full'
+    run bash -c 'rlock status k >/dev/full'
     [[ $status == 71 && $output \
         == "rlock: cannot write to standard output: No space left on device" ]]
-    run bash -c '"$RLOCK" status --watch 100ms k >/dev/full'
+    run bash -c 'rlock status --watch 100ms k >/dev/full'
     [[ $status == 71 ]]
-    run bash -c '"$RLOCK" status k >&-'
+    run bash -c 'rlock status k >&-'
     [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
     rlock latch set gate 1
     # A text much larger than the buffer fails before the end, where its errno is gone.
     held_many 30
-    run bash -c '"$RLOCK" status --json >/dev/full'
+    run bash -c 'rlock status --json >/dev/full'
     [[ $status == 71 && $output == "rlock: cannot write to standard output" ]]
     for command in 'latch list' 'init --print --grant locker'; do
-        run bash -c "\"\$RLOCK\" $command >/dev/full"
+        run bash -c "rlock $command >/dev/full"
         [[ $status == 71 && $output == "rlock: cannot write to standard output: "* ]]
     done
 }

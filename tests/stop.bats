@@ -44,10 +44,10 @@ setup() {
 }
 
 @test "H151 the command alone has ended: the lock is kept until --stop's has, too" {
-    bg a rlock run --at-most 500ms --kill-after 20s --stop ": >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'" \
-        k -- sh -c "'$RLOCK_TEST_TOOLS/await' '$T/up'"
+    bg a rlock run --at-most 500ms --kill-after 20s --stop ": >'$T/up'; await '$T/go'" \
+        k -- sh -c "await '$T/up'"
     poll_until 10 test -e "$T/up"
-    poll_until 10 eval '! pgrep -xf "$RLOCK_TEST_TOOLS/await $T/up"'
+    poll_until 10 eval '! pgrep -xf "await $T/up"'
     held k
     : >"$T/go"
     ends_with a 124
@@ -92,7 +92,7 @@ absent() {
 }
 
 @test "H151 rlock is killed: its agent runs the command of --stop, and keeps the lock until then" {
-    bg a rlock run --lease 60s --kill-after 30s --stop "echo \"\$RLOCK_KEY \$RLOCK_FENCE\" >'$T/up'; '$RLOCK_TEST_TOOLS/await' '$T/go'; elsewhere kill a" \
+    bg a rlock run --lease 60s --kill-after 30s --stop "echo \"\$RLOCK_KEY \$RLOCK_FENCE\" >'$T/up'; await '$T/go'; elsewhere kill a" \
         k -- elsewhere run a
     working a
     agent=$(agent_of "${pid[a]}") command=$(command_of "${pid[a]}")
@@ -155,7 +155,7 @@ cleaner() {
 }
 
 @test "H164 rlock continues while its agent ends the command: --stop is run once, and waited for" {
-    cleaner "'$RLOCK_TEST_TOOLS/await' '$T/go'"
+    cleaner "await '$T/go'"
     suspend a STOP
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/stopped"
@@ -171,7 +171,7 @@ cleaner() {
 }
 
 @test "H164 the agent that ends the command is killed: rlock runs --stop again, and ends it" {
-    cleaner "'$RLOCK_TEST_TOOLS/await' '$T/go'"
+    cleaner "await '$T/go'"
     suspend a STOP
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/stopped"
@@ -204,11 +204,11 @@ cleaner() {
 }
 
 @test "H151 rlock stands still before --stop: its agent runs it, and rlock does not any more" {
-    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 9s --kill-after 60s \
+    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" rlock run --lease 9s --kill-after 60s \
         --at-most 1s --stop 'echo stop >>"$T/order"' k -- \
         sh -c 'trap "echo TERM >>\"\$T/order\"; exit" TERM; while :; do sleep 0.05; done'
     poll_until 10 in_state "${pid[a]}" T
-    bg b rlock run k -- sh -c 'echo next >>"$T/order"; exec "$0" "$T/go"' "$RLOCK_TEST_TOOLS/await"
+    bg b rlock run k -- sh -c 'echo next >>"$T/order"; exec await "$T/go"'
     poll_until 15 holds b k
     kill -CONT "${pid[a]}"
     poll_until 10 eval 'in_state "${pid[a]}" T && ! pgrep -P "${pid[a]}" -r R,S,D -x "rlock|sh"'
@@ -220,10 +220,10 @@ cleaner() {
 }
 
 @test "H151 rlock stands still before --stop until another one has the lock: it is not run" {
-    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" "$RLOCK" run --lease 5s --at-most 1s \
+    bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" rlock run --lease 5s --at-most 1s \
         --stop 'echo >>"$T/stopped"' k -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
     poll_until 10 in_state "${pid[a]}" T
-    bg b rlock run k -- "$RLOCK_TEST_TOOLS/await" "$T/go"
+    bg b rlock run k -- await "$T/go"
     poll_until 15 holds b k
     kill -CONT "${pid[a]}"
     poll_until 10 eval 'in_state "${pid[a]}" T && ! pgrep -P "${pid[a]}" -r R,S,D -x "rlock|sh"'

@@ -11,7 +11,7 @@ sleep 0.5
 echo "ints=$n"
 exit 5
 EOF
-    on_terminal "$RLOCK" run k -- bash "$T/command" <<'EOF'
+    on_terminal rlock run k -- bash "$T/command" <<'EOF'
 expect ready-now
 send \x03
 expect got-int
@@ -24,51 +24,51 @@ EOF
 
 @test "H99 Ctrl-C ends a command that does not handle it, and the shell continues" {
     in_shell <<'EOF'
-send "$RLOCK" run k -- sleep 1000\n
-until ! "$RLOCK" status -q k
+send rlock run k -- sleep 1000\n
+until ! rlock status -q k
 send \x03
 ended 130
-sh "$RLOCK" status -q k
+sh rlock status -q k
 EOF
 }
 
 @test "H99 Ctrl-C and Ctrl-\\ while waiting: prompt end, no place in the queue" {
     hold a k
     in_shell <<'EOF'
-send "$RLOCK" run k -- echo no\n
-until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+send rlock run k -- echo no\n
+until [ "$(rlock status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x03
 ended 130
-sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
-send "$RLOCK" run k -- echo no\n
-until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+sh [ "$(rlock status --json k | jq '.[0].waiters | length')" = 0 ]
+send rlock run k -- echo no\n
+until [ "$(rlock status --json k | jq '.[0].waiters | length')" = 1 ]
 send \x1c
 ended 131
-sh [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 0 ]
+sh [ "$(rlock status --json k | jq '.[0].waiters | length')" = 0 ]
 EOF
 }
 
 @test "H99 Ctrl-Z and fg in time: the command continues under the lock" {
     in_shell <<'EOF'
-send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+send rlock run --lease 20s k -- worker "$T/log" a forever\n
 until grep -q '^a' "$T/log"
 stopped
-sh ! "$RLOCK" status -q k
+sh ! rlock status -q k
 send fg\n
 until n=$(wc -l <"$T/log"); sleep 0.2; [ "$(wc -l <"$T/log")" -gt "$n" ]
 send \x03
 ended 130
-sh "$RLOCK" status -q k
+sh rlock status -q k
 EOF
 }
 
 @test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not continue" {
     in_shell <<'EOF'
-send "$RLOCK" run --lease 20s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+send rlock run --lease 20s k -- worker "$T/log" a forever\n
 until grep -q '^a' "$T/log"
 stopped
-sh "$RLOCK" force-release --now --yes k
-sh "$RLOCK" run -w 60s k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" b 0.2
+sh rlock force-release --now --yes k
+sh rlock run -w 60s k -- worker "$T/log" b 0.2
 send fg\n
 ended 79
 EOF
@@ -77,9 +77,9 @@ EOF
 
 @test "H99 the lock is lost, and the command continues without it: so it does after Ctrl-Z and fg" {
     in_shell <<'EOF'
-send "$RLOCK" run --on-lost continue k -- "$RLOCK_TEST_TOOLS/worker" "$T/log" a 1000\n
+send rlock run --on-lost continue k -- worker "$T/log" a forever\n
 until grep -q '^a' "$T/log"
-sh "$RLOCK" force-release --now --yes k
+sh rlock force-release --now --yes k
 expect continues
 stopped
 send fg\n
@@ -104,7 +104,7 @@ EOF
     for WAY in "run k" "read k" "fence $T/fence --token 7"; do
         for under in '' 'sh -c '"'"'"$0" "$@"; exit $?'"'"; do # the terminal's first process
             echo "$WAY, under $under"
-            on_terminal sh -c "exec $under \"\$RLOCK\" \$WAY -- bash \"\$T/command\"" <<'EOF'
+            on_terminal sh -c "exec $under rlock \$WAY -- bash \"\$T/command\"" <<'EOF'
 expect ready-now
 send \x1a
 expect cont=1
@@ -123,7 +123,7 @@ EOF
         for way in "run k" "fence $T/fence --token 7"; do
             echo "$way, $end"
             # shellcheck disable=SC2086
-            on_terminal "$RLOCK" $way -- sh -c 'echo $$ >"$T/pid"; echo ready-now; exec sleep 1000' <<EOF
+            on_terminal rlock $way -- sh -c 'echo $$ >"$T/pid"; echo ready-now; exec sleep 1000' <<EOF
 expect ready-now
 sh kill -STOP \$(cat "$T/pid")
 until [ "\$(ps -o tpgid= -p \$PTY_PID)" -eq \$PTY_PID ]
@@ -135,7 +135,7 @@ EOF
 }
 
 @test "H165 a command that others have stopped and continued has the terminal again" {
-    on_terminal "$RLOCK" run k -- sh -c 'echo $$ >"$T/pid"; echo ready-now; read -r x; echo "re:$x"' <<'EOF'
+    on_terminal rlock run k -- sh -c 'echo $$ >"$T/pid"; echo ready-now; read -r x; echo "re:$x"' <<'EOF'
 expect ready-now
 sh kill -STOP $(cat "$T/pid")
 until [ "$(ps -o tpgid= -p $PTY_PID)" -eq $PTY_PID ]
@@ -153,19 +153,19 @@ EOF
     for NEED in 'cat /dev/tty' 'stty -echo </dev/tty'; do
         rm -f "$T/pid"
         in_shell <<'EOF'
-send ({ eval "$BEGIN"; exec "$RLOCK" run k -- sh -c 'echo $$ >"$T/pid"; '"$NEED"; } &)\n
+send ({ eval "$BEGIN"; exec rlock run k -- sh -c 'echo $$ >"$T/pid"; '"$NEED"; } &)\n
 until [ -s "$T/pid" ] && ! kill -0 "$(cat "$T/pid")"
-until "$RLOCK" status -q k
+until rlock status -q k
 EOF
         rm -f "$T/pid"
         in_shell <<'EOF'
-send ({ eval "$BEGIN"; exec "$RLOCK" run k -- sh -c 'trap "" HUP; echo "$$ $PPID" >"$T/pid"; '"$NEED"; } &)\n
+send ({ eval "$BEGIN"; exec rlock run k -- sh -c 'trap "" HUP; echo "$$ $PPID" >"$T/pid"; '"$NEED"; } &)\n
 until [ -s "$T/pid" ]
 expect HUP sent
 until ps -o stat= -p $(cut -d' ' -f1 "$T/pid") | grep -q T
 sh kill -TERM $(cut -d' ' -f2 "$T/pid")
 until ! kill -0 $(cut -d' ' -f2 "$T/pid")
-until "$RLOCK" status -q k
+until rlock status -q k
 EOF
     done
 }
@@ -181,9 +181,9 @@ trap 'trap "until echo cont-now; do :; done" CONT
 echo ready-now
 while :; do sleep 0.05; done
 EOF
-    on_terminal "$RLOCK" run k -- bash "$T/command" <<'EOF'
+    on_terminal rlock run k -- bash "$T/command" <<'EOF'
 expect ready-now
-sh "$RLOCK" force-release --yes k 3>&- &
+sh rlock force-release --yes k 3>&- &
 expect cleaning-now
 send \x1a
 expect cont-now
@@ -197,12 +197,12 @@ EOF
     hold a k --lease 60s
     export HOLDER=${pid[a]}
     in_shell <<'EOF'
-send (true; "$RLOCK" run --lease 60s k -- echo "it"s-mine) | cat\n
-until [ "$("$RLOCK" status --json k | jq '.[0].waiters | length')" = 1 ]
+send (true; rlock run --lease 60s k -- echo "it"s-mine) | cat\n
+until [ "$(rlock status --json k | jq '.[0].waiters | length')" = 1 ]
 stopped
 sh kill $HOLDER
-sh "$RLOCK" run -w 50s k -- true
-sh "$RLOCK" run -n k -- true
+sh rlock run -w 50s k -- true
+sh rlock run -n k -- true
 absent its-mine
 send fg\n
 expect its-mine
@@ -212,9 +212,9 @@ EOF
 
 @test "H99 a command in the background does not take the terminal" {
     in_shell <<'EOF'
-send "$RLOCK" run k -- sleep 1000 &\n
+send rlock run k -- sleep 1000 &\n
 expect <2>
-until ! "$RLOCK" status -q k
+until ! rlock status -q k
 send echo "$((20+1)) lives"\n
 expect 21 lives
 send fg\n
@@ -225,7 +225,7 @@ EOF
 }
 
 @test "a shell under rlock has job control" {
-    on_terminal "$RLOCK" run k -- bash --norc -i <<'EOF'
+    on_terminal rlock run k -- bash --norc -i <<'EOF'
 send PS1='<$((1+1))>'\n
 expect <2>
 absent no job control
@@ -247,7 +247,7 @@ EOF
 
 @test "an editor under rlock has the terminal" {
     command -v vi >/dev/null || skip "no vi here"
-    on_terminal "$RLOCK" run k -- vi "$T/text" <<'EOF'
+    on_terminal rlock run k -- vi "$T/text" <<'EOF'
 expect text
 send ihello there\x1b
 send :wq\n
@@ -260,7 +260,7 @@ EOF
     command -v less >/dev/null || skip "no less here"
     seq 1000 1999 >"$T/numbers"
     export TERM=vt100
-    on_terminal "$RLOCK" run k -- less "$T/numbers" <<'EOF'
+    on_terminal rlock run k -- less "$T/numbers" <<'EOF'
 expect 1010
 send G
 expect 1999
@@ -268,7 +268,7 @@ send q
 status 0
 EOF
     in_shell <<'EOF'
-send "$RLOCK" run k -- cat "$T/numbers" | less\n
+send rlock run k -- cat "$T/numbers" | less\n
 expect 1010
 send G
 expect 1999
@@ -279,13 +279,13 @@ EOF
 
 @test "a command whose output is piped can ask on the terminal" {
     in_shell <<'EOF'
-send "$RLOCK" run k -- sh -c 'read -r x </dev/tty; echo "re:$x"' | cat\n
-until ! "$RLOCK" status -q k
+send rlock run k -- sh -c 'read -r x </dev/tty; echo "re:$x"' | cat\n
+until ! rlock status -q k
 send abc\n
 expect re:abc
 expect <2>
-send "$RLOCK" run k -- sh -c 'stty -echo </dev/tty; read -r x; stty echo; echo "got:$x"'\n
-until ! "$RLOCK" status -q k
+send rlock run k -- sh -c 'stty -echo </dev/tty; read -r x; stty echo; echo "got:$x"'\n
+until ! rlock status -q k
 send silent\n
 expect got:silent
 expect <2>
@@ -295,8 +295,8 @@ EOF
 @test "H165 no more descriptors: a command can ask on the terminal all the same" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     in_shell <<'EOF'
-send "$RLOCK" run k -- sh -c 'prlimit --pid $PPID --nofile=3; read -r x </dev/tty; echo "re:$x"' | cat\n
-until ! "$RLOCK" status -q k
+send rlock run k -- sh -c 'prlimit --pid $PPID --nofile=3; read -r x </dev/tty; echo "re:$x"' | cat\n
+until ! rlock status -q k
 send abc\n
 expect re:abc
 expect <2>
@@ -311,8 +311,8 @@ EOF
     for PREPARE in 'mount --bind "$T/dev" /dev' \
         'mount --bind /dev/tty /dev/tty && mount -o remount,bind,nodev /dev/tty'; do
         on_terminal unshare --mount bash -c 'eval "$PREPARE"
-            exec "$RLOCK" run k -- sh -c "read -r x; echo \"re:\$x\"; exit 4"' <<'EOF'
-until ! "$RLOCK" status -q k
+            exec rlock run k -- sh -c "read -r x; echo \"re:\$x\"; exit 4"' <<'EOF'
+until ! rlock status -q k
 send abc\n
 expect re:abc
 status 4
@@ -321,17 +321,17 @@ EOF
 }
 
 @test "the terminal goes away: HUP for the command, and the lock is released" {
-    on_terminal "$RLOCK" run k -- \
+    on_terminal rlock run k -- \
         bash -c 'trap "echo hup >\"$T/got\"; exit 0" HUP; echo up-now; while :; do sleep 0.05; done' <<'EOF'
 expect up-now
 hangup
 until grep -q hup "$T/got"
-until "$RLOCK" status -q k
+until rlock status -q k
 EOF
 }
 
 @test "a new size of the terminal reaches the command" {
-    on_terminal "$RLOCK" run k -- \
+    on_terminal rlock run k -- \
         bash -c 'trap "stty size; exit 0" WINCH; echo up-now; while :; do sleep 0.05; done' <<'EOF'
 expect up-now
 resize 33 101

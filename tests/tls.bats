@@ -285,7 +285,7 @@ no_connection() {
 }
 
 @test "a key with a passphrase asks for nothing on a terminal" {
-    on_terminal "$RLOCK" run "${ca[@]}" --tls-cert "$CERTS/client.pem" \
+    on_terminal rlock run "${ca[@]}" --tls-cert "$CERTS/client.pem" \
         --tls-key "$CERTS/locked.key" k -- true 3>&- <<'EOF'
 expect a private key with a passphrase is not supported
 absent (?i)enter

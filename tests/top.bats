@@ -46,7 +46,7 @@ resize 30 44
 expect 1 lock
 send \r
 expect label(.|\n)*a label of words that do not(.|\n)*fit into one line(.|\n)*last runs \((.|\n)*exit 0(.|\n)*exit 3
-sh "$RLOCK" release --owner "$owner" k
+sh rlock release --owner "$owner" k
 expect no locks(.|\n)*last run by
 resize 31 44
 expect k: free, 0 waiting(.|\n)*last runs
@@ -127,7 +127,7 @@ send 1h\n
 expect Why
 send maintenance\n
 expect Enter shows the locks again
-sh "$RLOCK" status --json | jq -e 'map(.paused.reason) == ["maintenance", null]'
+sh rlock status --json | jq -e 'map(.paused.reason) == ["maintenance", null]'
 send \n
 expect exclusive, paused
 send p
@@ -142,7 +142,7 @@ send p
 expect Let others in again
 send y\n
 expect Enter shows the locks again
-sh "$RLOCK" status --json | jq -e 'map(.paused) == [null, null]'
+sh rlock status --json | jq -e 'map(.paused) == [null, null]'
 send \n
 expect 1 lock
 send q
@@ -180,7 +180,7 @@ send x
 expect rlock force-release k(.|\n)*k is held(.|\n)*Take it away
 send n
 expect k is left as it was(.|\n)*1 lock
-sh "$RLOCK" status --json k | jq -e '.[0].holders | length == 1'
+sh rlock status --json k | jq -e '.[0].holders | length == 1'
 send x
 expect Take it away
 send \x1b
@@ -202,7 +202,7 @@ END
 @test "the table stays while the store is away, and continues when it is back" {
     top <<'END'
 expect no locks
-sh "$RLOCK" acquire --lease 1h kept-here
+sh rlock acquire --lease 1h kept-here
 expect kept-here
 sh kill -STOP $(cat "$REDIS_DIR/pid")
 expect out of reach since [0-9:]{8}: no answer
@@ -245,7 +245,7 @@ END
 @test "top stops with Ctrl-Z, does not touch the screen meanwhile, and draws again" {
     hold a k
     in_shell <<'END'
-send "$RLOCK" top --color never\n
+send rlock top --color never\n
 expect 1 lock
 send \x1a
 expect \x1b\[\?1049l
@@ -271,7 +271,7 @@ END
 
 @test "a terminal that is not known is named" {
     export ASAN_OPTIONS+=:detect_leaks=0 # newterm(3) leaves something behind when it fails
-    TERM=nowhere-256color on_terminal env TERM=nowhere-256color "$RLOCK" top <<'END'
+    TERM=nowhere-256color on_terminal env TERM=nowhere-256color rlock top <<'END'
 expect rlock: top: the terminal 'nowhere-256color' is not known here
 expect hint: TERM=xterm rlock top
 status 64

@@ -26,7 +26,7 @@ late() {
 replaced() {
     keep "$1" EVAL
     late a "$2" k -- sh -c '
-        stop() { : >"$T/stops"; "$RLOCK_TEST_TOOLS/await" "$T/clean"; echo a ends >>"$LOG"; exit; }
+        stop() { : >"$T/stops"; await "$T/clean"; echo a ends >>"$LOG"; exit; }
         trap stop TERM
         : >"$T/a.up"
         while :; do sleep 0.05; done'
@@ -55,7 +55,7 @@ dies_releasing() {
     begin_late
     stay a "$key"
     late w 60s -w "$((2 * try))s" "$key" -- \
-        sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+        sh -c ": >'$T/w.up'; await '$T/w.go'"
     keep "${pid[w]}" refused=1
     says_late kept
     ends_well a

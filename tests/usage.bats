@@ -156,7 +156,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     for limit in {5..80}; do
         status=0
         # shellcheck disable=SC2086
-        prlimit --data=$((limit * 20000)) "$RLOCK" run -u "unix://$T/none" --server-wait 0 k -- \
+        prlimit --data=$((limit * 20000)) rlock run -u "unix://$T/none" --server-wait 0 k -- \
             true $words >"$T/out" 2>&1 3>&- || status=$?
         echo "$((limit * 20)) kB: $status"
         [[ $status == 71 || $status == 69 || $status == 127 ]]

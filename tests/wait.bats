@@ -44,7 +44,7 @@ hand_overs() {
     loop() {
         local n
         for ((n = 0; n < 40; n++)); do
-            "$RLOCK" run --report-fd 9 k -- true 9>>"$T/report.$1"
+            command rlock run --report-fd 9 k -- true 9>>"$T/report.$1"
         done
     }
     export -f loop
@@ -88,7 +88,7 @@ hand_overs() {
     in_time() {
         rm -f "$T/began" "$T/go"
         bg a rlock run --at-least 12s k -- \
-            sh -c "date +%s%3N >'$T/began'; '$RLOCK_TEST_TOOLS/await' '$T/go'"
+            sh -c "date +%s%3N >'$T/began'; await '$T/go'"
         poll_until 10 test -s "$T/began" || return
         queued k bg w rlock run k -- sh -c "date +%s%3N >'$T/next'"
         : >"$T/go"

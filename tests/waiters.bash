@@ -57,11 +57,12 @@ slots() {
 # many of them are killed; each ends within these seconds. There are never more than three at once.
 crowded_semaphore() {
     local i
-    export WORKER=$RLOCK_TEST_TOOLS/worker LOG RLOCK ROUNDS=$1
+    export LOG ROUNDS=$1
     loop() {
         local n
         for ((n = 0; n < ROUNDS; n++)); do
-            "$RLOCK" run -q --server-wait 2m --lease 5s --limit 3 k -- "$WORKER" "$LOG" "$1.$n" 0.05 grant
+            command rlock run -q --server-wait 2m --lease 5s --limit 3 k -- \
+                worker "$LOG" "$1.$n" 0.05 grant
         done
     }
     export -f loop

@@ -2,8 +2,9 @@
  *
  *   worker LOG ID SECONDS [FLAG...]
  *
- * Appends "ID PID NANOSECONDS" (CLOCK_BOOTTIME) to LOG every 10 ms until SECONDS have passed. Two
- * commands that excluded each other never have their lines interleaved. Flags:
+ * Appends "ID PID NANOSECONDS" (CLOCK_BOOTTIME) to LOG every 10 ms until SECONDS have passed, or
+ * "forever": until it is killed. Two commands that excluded each other never have their lines
+ * interleaved. Flags:
  *   ignore   TERM, INT and HUP are ignored
  *   tree     two more generations of processes do the same; the last one is in its own session
  *   title    overwrites its environment, as setproctitle(3) does
@@ -110,7 +111,8 @@ int main(int argc, char **argv)
     }
     if (flag(argv, "tree") && fork() == 0 && fork() == 0)
         last_generation(argv);
-    trace(argv[1], argv[2], atof(argv[3]), flag(argv, "grant") ? grant() : "");
+    double seconds = strcmp(argv[3], "forever") ? atof(argv[3]) : 1e6;
+    trace(argv[1], argv[2], seconds, flag(argv, "grant") ? grant() : "");
     while (wait(NULL) > 0)
         ;
     return 0;

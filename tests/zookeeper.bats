@@ -237,7 +237,7 @@ END
 @test "a semaphore: those that come at once do not refuse each other while there is room" {
     for i in {1..8}; do
         bg "r$i" rlock run -n --server-wait 2m --limit 8 k -- sh -c "echo \$RLOCK_SLOT >>'$T/slots'
-            '$RLOCK_TEST_TOOLS/await' '$T/go'"
+            await '$T/go'"
     done
     poll_until 20 eval '[[ $(wc -l <"$T/slots") == 8 ]]'
     [[ $(sort -n "$T/slots" | xargs) == "1 2 3 4 5 6 7 8" ]]
@@ -272,8 +272,8 @@ END
     finish b 40
     [[ $status == 75 && ! -e $T/ran ]]
     ends_well a
-    run -0 rlock run --limit 1 k -- sh -c "'$RLOCK' run -n --limit 1 k -- sh -c 'echo \$RLOCK_SLOT' &&
-        ! '$RLOCK' run -n --limit 2 k -- true && ! '$RLOCK' run -n k -- true"
+    run -0 rlock run --limit 1 k -- sh -c "rlock run -n --limit 1 k -- sh -c 'echo \$RLOCK_SLOT' &&
+        ! rlock run -n --limit 2 k -- true && ! rlock run -n k -- true"
     [[ ${lines[0]} == 1 ]]
     hold c k --limit 1 --lease 40s
     queue d k --limit 1
@@ -284,7 +284,7 @@ END
 
 @test "a writer is refused in an ancestor that reads, also where that one nests in a writer" {
     says 78 '^rlock: k: an ancestor of this process holds it for reading' \
-        run k -- "$RLOCK" run --shared k -- "$RLOCK" run -n k -- touch "$T/ran"
+        run k -- rlock run --shared k -- rlock run -n k -- touch "$T/ran"
     [[ ! -e $T/ran ]]
 }
 
@@ -357,9 +357,9 @@ END
 }
 
 @test "nested: the inner one has it at once, before all waiters, with the outer one's fence" {
-    bg_up a rlock run k -- sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/go'
-        '$RLOCK' run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
-        '$RLOCK' run -n --read k -- true && '$RLOCK' run -n k other -- true"
+    bg_up a rlock run k -- sh -c ": >'$T/a.up'; await '$T/go'
+        rlock run -n k -- sh -c 'echo \$RLOCK_FENCE' >'$T/inner'; echo \$RLOCK_FENCE >'$T/outer'
+        rlock run -n --read k -- true && rlock run -n k other -- true"
     queue b k
     : >"$T/go"
     finish a
@@ -372,23 +372,23 @@ END
     for mode in --write '--limit 2'; do
         : >"$LOG"
         bg a rlock run $mode k -- sh -c "
-            '$RLOCK' run $mode k -- sh -c \"echo +2 >>'$LOG'
+            rlock run $mode k -- sh -c \"echo +2 >>'$LOG'
                 until grep -qs waits '$LOG'; do sleep 0.02; done
-                '$RLOCK' run $mode k -- sh -c 'echo 2.1 >>$LOG'
+                rlock run $mode k -- sh -c 'echo 2.1 >>$LOG'
                 echo -2 >>'$LOG'\" &
             until grep -qs +2 '$LOG'; do sleep 0.02; done
-            { until '$RLOCK' status --json k | grep -q '\"label\": *\"late\"'; do sleep 0.02; done
-                '$RLOCK' run -n $mode k -- true || echo waits >>'$LOG'; } &
-            '$RLOCK' run --label late $mode k -- sh -c \"echo 1 >>'$LOG'\"; wait"
+            { until rlock status --json k | grep -q '\"label\": *\"late\"'; do sleep 0.02; done
+                rlock run -n $mode k -- true || echo waits >>'$LOG'; } &
+            rlock run --label late $mode k -- sh -c \"echo 1 >>'$LOG'\"; wait"
         finish a 60
         [[ $status == 0 && $(xargs <"$LOG") == "+2 waits 2.1 -2 1" ]]
     done
 }
 
 @test "nested: a lock is kept as long as one of the family has it; upgrades are refused" {
-    run -0 rlock run --read k -- sh -c "'$RLOCK' run -n k -- true; test \$? != 0"
-    bg_up a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/a.up\"
-        \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' & exit 0"
+    run -0 rlock run --read k -- sh -c "rlock run -n k -- true; test \$? != 0"
+    bg_up a rlock run k -- sh -c "rlock run k -- sh -c ': >\"$T/a.up\"
+        await \"$T/go\"' & exit 0"
     finish a
     refused 75 run -n k -- true
     : >"$T/go"
@@ -415,7 +415,7 @@ END
     local url=${RLOCK_URL/'//'/'//one@'}
     RLOCK_URL=${RLOCK_URL/'//'/'//one:pw@'} hold mine mine
     RLOCK_PASSWORD=pw RLOCK_URL=$url run -77 --separate-stderr rlock run other -- \
-        "$RLOCK" run -n mine -- true
+        rlock run -n mine -- true
     stderr_line '^rlock: mine: .*: user one: the server does not allow it'
     stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials'
     RLOCK_PASSWORD=wrong RLOCK_URL=$url run -77 --separate-stderr rlock run -n mine -- true
@@ -521,7 +521,7 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     bg_prints relay python3 "$TESTS/forgetful_zookeeper.py" "${port[1]}"
     there=zookeeper://127.0.0.1:$(<"$T/relay.out")/test/$BATS_TEST_NUMBER
     run -0 rlock run -u "$there" k -- true
-    at_work a k 1000 -u "$there" --lease 20s
+    at_work a k forever -u "$there" --lease 20s
     work b k 0.3
     ends_with a 79 30
     # While b waits for the end of the session that a has had.
@@ -591,7 +591,7 @@ has_renewed() {
 @test "H124 a lock that is taken away while its release cannot be sent is told as lost" {
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
     bg_up a rlock run -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 40s k -- \
-        sh -c ": >'$T/a.up'; '$RLOCK_TEST_TOOLS/await' '$T/a.go'; : >'$T/a.ended'"
+        sh -c ": >'$T/a.up'; await '$T/a.go'; : >'$T/a.ended'"
     fault refuse
     : >"$T/a.go"
     poll_until 10 test -e "$T/a.ended"

@@ -165,8 +165,8 @@ goes() {
 }
 
 @test "a lock that is nested in rlock's keeps Java out until both have gone" {
-    bg a rlock run k -- sh -c "'$RLOCK' run k -- sh -c ': >\"$T/inner\"
-        \"$RLOCK_TEST_TOOLS/await\" \"$T/go\"' & until test -e '$T/inner'; do sleep 0.1; done"
+    bg a rlock run k -- sh -c "rlock run k -- sh -c ': >\"$T/inner\"
+        await \"$T/go\"' & until test -e '$T/inner'; do sleep 0.1; done"
     poll_until 20 test -e "$T/inner"
     finish a
     java_waits b mutex k 1

@@ -138,7 +138,7 @@ dies_releasing() {
     rm -f "$T"/w.*
     stay a "$key" --read
     bg w rlock run -u "zookeeper://${proxy[path]}/test/$BATS_TEST_NUMBER" --lease 60s -w "$((2 * try))s" "$key" \
-        -- sh -c ": >'$T/w.up'; '$RLOCK_TEST_TOOLS/await' '$T/w.go'"
+        -- sh -c ": >'$T/w.up'; await '$T/w.go'"
     poll_until 10 has_waiters "$key" 1
     keep "${pid[w]}" __WRIT__
     says_late kept

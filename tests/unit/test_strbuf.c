@@ -53,7 +53,8 @@ static void test_pieces(void)
     free(text);
 }
 
-/* The text grows to four times its size. */
+/* Control characters, backslashes and bytes that are no UTF-8 are escaped in what is added, not in
+ * what was there before; a text of which each byte becomes four is whole. */
 static void test_escape(void)
 {
     struct strbuf buf = {0};
