@@ -622,13 +622,17 @@ static void run_by_chance(struct simulation *sim, unsigned seed, enum conditions
         accuse(&sim->trial, "something was left");
 }
 
-/* Of each of four kinds, and how many of them are one test. */
-#define RUNS_BY_CHANCE 2000
-#define PART           200
+/* How many runs by chance there are of each of four kinds, unless RLOCK_RUNS says so; and how many
+ * of them are one test. */
+#define RUNS 600
+#define PART 200
 
 static void test_chance(unsigned first, const char *name, enum conditions conditions)
 {
-    for (unsigned part = 0; part < RUNS_BY_CHANCE / PART; part++) {
+    const char *wanted = getenv("RLOCK_RUNS");
+    unsigned runs = wanted ? (unsigned)atoi(wanted) : RUNS;
+
+    for (unsigned part = 0; part < runs / PART; part++) {
         struct simulation sim = {.loop = NULL};
         unsigned seed = first + part * PART, end = seed + PART, grants = 0;
 
