@@ -1321,6 +1321,13 @@ void stream_send(struct stream *stream, const char *bytes, size_t size)
         carry(stream->conn, &stream->conn->up, CHUNK_BYTES, bytes, size, loop_now(stream->loop));
 }
 
+void stream_secure(struct stream *stream, struct tls *tls, const char *host)
+{
+    (void)tls;
+    (void)host;
+    stream_refuse(stream, "TLS is asked for");
+}
+
 void stream_trust(struct stream *stream)
 {
     (void)stream;
