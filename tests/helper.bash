@@ -728,7 +728,7 @@ stop_both() {
     poll_until 10 in_state "$agent" T
 }
 
-# kill_both NAME: the same, and then they are killed; rlock last, as its death may continue a process
+# kill_both NAME: the same, and then they are killed; rlock last, as its death may continue an agent
 # that is stopped.
 kill_both() {
     local agent
