@@ -53,7 +53,7 @@ static void test_pieces(void)
     free(text);
 }
 
-/* Control characters, backslashes and bytes that are no UTF-8 are escaped in what is added, not in
+/* Control characters, backslashes and bytes that are not UTF-8 are escaped in what is added, not in
  * what was there before; a text of which each byte becomes four is whole. */
 static void test_escape(void)
 {
