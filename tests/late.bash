@@ -28,6 +28,6 @@ arrives() {
 # its time is over. It may have asked once more since.
 unheard() {
     keep silence "$1"
-    rlock "$2" -u "$LATE_URL" --connect-timeout 1s "${@:3}" || true
+    rlock "$2" -u "$LATE_URL" --connect-timeout "$(patience 1000)ms" "${@:3}" || true
     says_late kept
 }
