@@ -229,19 +229,6 @@ at_birth() { # NAME K [OPTION...]
     terminate a 143
 }
 
-@test "H135 the agent is killed while the command is ended: the next one gives the lock back" {
-    bg a rlock run --at-most 4s --kill-after 20s k -- bash -c "
-        trap ': >\"$T/term\"; until [ -e \"$T/go\" ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done"
-    poll_until 10 test -e "$T/term"
-    kill_agent a
-    pause 500 # it has begun, and waits for the end of the command
-    alive "$agent"
-    : >"$T/go"
-    ends_with a 124
-    is_free k
-    [[ $(grep -c 'its agent was killed' "$T/a.err") == 1 ]]
-}
-
 @test "H135 --wait-descendants, two agents are killed: what is left is waited for under the lock" {
     bg_up a rlock run --lease 9s --wait-descendants k -- \
         sh -c "(await '$T/go') & : >'$T/a.up'; exit 9"

@@ -206,19 +206,6 @@ slow_command() {
     done
 }
 
-@test "the store is away, and rlock is stopped: its agent kills the command, and the lock is lost" {
-    bg_up a rlock run --lease 3s --kill-after 0 k -- \
-        sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
-    command=$(command_of "${pid[a]}")
-    kill -STOP "$(redis_pid)" "${pid[a]}"
-    poll_until 15 in_state "$command" Z
-    pause 200 # the agent has time to take that for an end of the command by itself
-    kill -CONT "${pid[a]}"
-    finish a
-    kill -CONT "$(redis_pid)"
-    [[ $status == 79 ]]
-}
-
 # ended_by_agent NAME: that of a stopped rlock. The moments that follow are counted.
 ended_by_agent() {
     until in_state "$command" Z; do
