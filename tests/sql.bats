@@ -256,6 +256,18 @@ semi_sync() {
     done
 }
 
+@test "MariaDB: the doctor warns of a pool of too few threads, as each waiter sleeps in one" {
+    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
+    with_database mysql
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" '@@thread_handling' "'pool-of-threads'"
+    url=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    most=$(database_sql mysql 'SELECT @@thread_pool_max_threads')
+    database_sql mysql 'SET GLOBAL thread_pool_max_threads = 1'
+    prints 1 '*warning  connections *of 1 are taken*threads of a pool*' doctor -u "$url"
+    database_sql mysql "SET GLOBAL thread_pool_max_threads = $most"
+    prints 1 '*fine     connections *' doctor -u "$url"
+}
+
 # A crash of the host takes the end of the log, and with that what it says of the tables.
 @test "MariaDB: the doctor warns of a binary log that is not written to disk with each commit" {
     [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'

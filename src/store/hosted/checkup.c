@@ -296,9 +296,11 @@ static void tell_connections(struct probe *probe, const char *taken, const char 
         return;
     if (decimal_parse(own, 1, INT64_MAX, &limit_of_user))
         snprintf(of_user, sizeof of_user, "; this user may have %" PRId64, limit_of_user);
-    bool scarce = used > limit - limit / 5;
+    bool scarce = used > limit / 5 * 4;
     diagnosis_add(&probe->server->diagnosis, "connections", scarce ? LEVEL_WARNING : LEVEL_FINE,
-                  scarce ? "raise max_connections: each holder and each waiter takes one" : "",
+                  scarce ? "raise max_connections, or the threads of a pool: each holder and each "
+                           "waiter takes one"
+                         : "",
                   "%" PRId64 " of %" PRId64 " are taken%s", used, limit, of_user);
 }
 
@@ -559,7 +561,10 @@ static void check_mysql(struct probe *probe)
     if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")) {
         char taken[sizeof *probe->values];
         snprintf(taken, sizeof taken, "%s", probe->values[1]);
-        if (ask_sql(probe, "SELECT @@max_connections, @@SESSION.max_user_connections"))
+        /* A waiter sleeps in the server, so one of a pool's threads is taken as a connection is. */
+        if (ask_sql(probe, "SELECT /*M! IF(@@thread_handling = 'pool-of-threads', "
+                           "LEAST(@@thread_pool_max_threads, @@max_connections), */ "
+                           "@@max_connections /*M! ) */, @@SESSION.max_user_connections"))
             tell_connections(probe, taken, probe->values[0], probe->values[1]);
     }
     if (check_tables(probe))
