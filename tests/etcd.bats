@@ -241,21 +241,23 @@ hundred_in_order() {
         bg "$name" rlock run --connect-timeout 2m --server-wait 2m k -- \
             sh -c 'echo "$RLOCK_OWNER" >>"$0"' "$LOG"
     done
-    poll_until 60 all_wait 100
+    poll_until 120 all_wait 100
     pause 5000
     order=$(places)
     ends_well a
-    all_end 0 60 w{1..100}
+    all_end 0 120 w{1..100}
     [[ $(<"$LOG") == "$order" ]]
     read -ra after <<<"$(writes)"
     asked=$((after[0] - before[0])) refused=$((after[1] - before[1]))
 }
 
-@test "a hundred are served in order, and fewer than a tenth of their writes are refused" {
+# The share is 5 to 8 %, and 10 % beside 14 busy loops on two processors. It was 18 % when the
+# release of each new holder met the call of who came near.
+@test "a hundred are served in order, and fewer than a seventh of their writes are refused" {
     for try in 1 2 3; do # the machine may stand still meanwhile
         hundred_in_order
         echo "try $try: $refused of $asked"
-        ((10 * refused >= asked)) || return 0
+        ((7 * refused >= asked)) || return 0
     done
     return 1
 }
