@@ -219,6 +219,20 @@ cleaner() {
     [[ $(xargs <"$T/order") == 'stop TERM next' ]]
 }
 
+@test "H151 rlock is stopped beside its --stop: TERM of its agent is not for that, KILL is" {
+    bg a rlock run --lease 9s --kill-after 60s --at-most 1s --stop '
+        trap "echo wrong >>\"\$T/order\"" TERM
+        echo stop >>"$T/order"; "$RLOCK_TEST_TOOLS/await" "$T/termed"; echo done >>"$T/order"
+        while :; do sleep 0.05; done' k -- sh -c '
+        trap "echo TERM >>\"\$T/order\"; : >\"\$T/termed\"; exit" TERM; while :; do sleep 0.05; done'
+    poll_until 10 test -s "$T/order"
+    kill -STOP "${pid[a]}"
+    run -0 rlock run k -- sh -c 'echo next >>"$T/order"'
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    [[ $(xargs <"$T/order") == 'stop TERM done next' ]]
+}
+
 @test "H151 rlock stands still before --stop until another one has the lock: it is not run" {
     bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" rlock run --lease 5s --at-most 1s \
         --stop 'echo >>"$T/stopped"' k -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'

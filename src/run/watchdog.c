@@ -161,17 +161,30 @@ bool watchdog_bar_stop_command(struct watchdog *watchdog)
     return !watchdog->shared || child_note_bar(&watchdog->shared->stop_note);
 }
 
-/* The command of --stop comes before TERM. A supervisor that has begun to end its command has
- * started its own, unless it was stopped before that; one that has not started any command may have
- * other children. */
-static bool start_stop_command(struct watchdog *watchdog, bool barred)
+/* A supervisor that has not started any command may have other children. */
+static bool has_command(const struct watchdog *watchdog)
+{
+    return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE;
+}
+
+/* False if there is nothing to end, or the supervisor has begun to. */
+static bool claim_end(struct watchdog *watchdog)
 {
     if (!watchdog->stopping)
         watchdog->known.stopping_since = awake_now();
-    return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE &&
-           (run_claim_end(watchdog->shared, &watchdog->known.stopping_since) ||
-            (barred && !watchdog->stop_command.begun)) &&
-           stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog));
+    return has_command(watchdog) &&
+           run_claim_end(watchdog->shared, &watchdog->known.stopping_since);
+}
+
+/* A command of --stop that the supervisor has started ends by itself, or by KILL. */
+static enum tree_state terminate_command(struct watchdog *watchdog)
+{
+    int stop = watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
+
+    watchdog->tree.spared = stop > 0 ? stop : 0;
+    enum tree_state state = kill_tree_terminate(&watchdog->tree);
+    watchdog->tree.spared = 0;
+    return state == TREE_GONE ? tree_signal(&watchdog->tree, 0) : state;
 }
 
 /* Sends TERM, once the command of --stop lets it. */
@@ -183,7 +196,7 @@ static void begin_to_end(struct watchdog *watchdog)
         return;
     }
     watchdog->tree.kill_at = kill_at(watchdog);
-    enum tree_state state = kill_tree_terminate(&watchdog->tree);
+    enum tree_state state = terminate_command(watchdog);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_DELAYING)
         watchdog->phase = WATCHDOG_ENDING;
@@ -200,9 +213,12 @@ static bool is_over(const struct watchdog *watchdog)
 }
 
 /* A command of --stop that the supervisor has not executed by now cannot begin beside a look that
- * finds nothing left. */
+ * finds nothing left. This process runs it, before TERM, unless the supervisor does. It has claimed
+ * the end before it bars the supervisor's: whoever follows one that dies in between finds that
+ * claim, and runs the command. */
 static void leave_watching(struct watchdog *watchdog, bool late)
 {
+    bool ends = !late && !is_over(watchdog) && claim_end(watchdog);
     bool barred = watchdog_bar_stop_command(watchdog);
 
     if (barred && is_over(watchdog)) {
@@ -210,7 +226,8 @@ static void leave_watching(struct watchdog *watchdog, bool late)
     } else if (late) {
         kill_command(watchdog);
     } else {
-        if (start_stop_command(watchdog, barred))
+        if ((ends || (barred && !watchdog->stop_command.begun)) && has_command(watchdog) &&
+            stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog)))
             raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
         else
             raise_alarm(watchdog, WATCHDOG_ENDING, look_for_command(watchdog));

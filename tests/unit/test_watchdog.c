@@ -16,10 +16,14 @@ static int unborn;        /* looks for a process group in which none is there */
 static bool unborn_again; /* KILL empties it at once */
 static int alarms;        /* losses that the supervisor was told of */
 static int untold_terms;  /* that came before the first of them */
+static struct run_shared shared;
+static bool bars_unclaimed; /* --stop was barred at a look, and the end was not claimed */
 
 /* In place of the C library's: nothing dies of it. */
 int kill(pid_t pid, int signo)
 {
+    if (atomic_load(&shared.stop_note.group) < 0 && atomic_load(&shared.ending) == 0)
+        bars_unclaimed = true;
     if (signo == 0 && unborn > 0) {
         unborn--;
         errno = ESRCH;
@@ -55,7 +59,6 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 
 static struct procfs none;
 static const struct job_plan plan = {.renew = true, .kill_after = NS_PER_SEC};
-static struct run_shared shared;
 static struct moment given_up;
 
 static void do_nothing(void *arg)
@@ -236,6 +239,26 @@ static bool stays_paused(void)
     return watchdog.known.paused;
 }
 
+/* The supervisor is stopped until the lock must be lost, and the command runs. Returns whether the
+ * end was claimed whenever this process might have died after it had barred the supervisor's
+ * command of --stop: then the supervisor runs that (job_agent_died()). */
+static bool claims_before_it_bars(void)
+{
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    run_disclaim_end(&shared);
+    bars_unclaimed = false;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog,
+                   (struct lease){moment_plus(moment_now(), 2 * NS_PER_SEC), 60 * NS_PER_SEC});
+    loop_arm(loop, &most, moment_plus(moment_now(), 100 * NS_PER_MS));
+    loop_run(loop);
+    loop_free(loop);
+    return !bars_unclaimed && atomic_load(&shared.stop_note.group) < 0;
+}
+
 static void on_alarmed(void *arg)
 {
     alarms++;
@@ -320,6 +343,8 @@ int main(void)
     kills_untold(0);
     tap_ok(atomic_load(&shared.command.group) == -1,
            "one that was not started when nothing was left to end is not executed");
+    tap_ok(claims_before_it_bars(),
+           "an agent that dies when it has barred the supervisor's --stop has claimed the end");
     tap_ok(!stays_paused(), "rlock is killed while it is paused: the lock is not renewed for ever");
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
