@@ -292,7 +292,7 @@ static int keep_reserve(struct procfs *procfs)
 
     for (size_t i = 0; i < PROCFS_RESERVE; i++) {
         if (procfs->reserve[i] < 0)
-            procfs->reserve[i] = fcntl(procfs->directory, F_DUPFD_CLOEXEC, 0);
+            procfs->reserve[i] = openat(procfs->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (procfs->reserve[i] < 0)
             kept = -1;
     }

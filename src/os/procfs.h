@@ -1,6 +1,7 @@
 /* Processes as /proc shows them (proc(5)). "There is no such process" and "it cannot be read now"
  * are different answers: a process that cannot be read must not be taken for one that has ended. So
- * that descriptors do not run out, procfs_open() keeps as many in reserve as reading takes. */
+ * that descriptors do not run out, procfs_open() keeps as many in reserve as reading takes, each of
+ * an open file of its own: the host's may run out as well (ENFILE). */
 #pragma once
 
 #include <stdbool.h>

@@ -717,6 +717,23 @@ static void test_child_of_another(void)
     procfs_close(&procfs);
 }
 
+/* Copies of one descriptor (dup(2)) would be no reserve where the host has no open files left. */
+static void test_reserve(void)
+{
+    struct procfs procfs = {0};
+    bool own = true;
+
+    must(procfs_open(&procfs) == 0);
+    for (size_t i = 0; i < PROCFS_RESERVE; i++) {
+        int one = procfs.reserve[i], next = i > 0 ? procfs.reserve[i - 1] : procfs.directory;
+        lseek(one, 0, SEEK_SET);
+        lseek(next, 3, SEEK_SET);
+        own = own && lseek(one, 0, SEEK_CUR) == 0;
+    }
+    tap_ok(own, "each descriptor in reserve has an open file of its own");
+    procfs_close(&procfs);
+}
+
 int main(void)
 {
     test("by lists of children", 'd', true, getpid());
@@ -737,5 +754,6 @@ int main(void)
     test_group_without_its_first();
     test_cgroup_that_does_not_kill();
     test_child_of_another();
+    test_reserve();
     return tap_done();
 }
