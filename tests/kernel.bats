@@ -183,6 +183,12 @@ none_has() {
     done
 }
 
+@test "H158 a library in front of the C library that reads nothing: 71, and the name of the call" {
+    run -71 --separate-stderr env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_read.so" "$RLOCK" run k -- touch "$T/ran" 3>&-
+    stderr_line "the operating system refuses: read\("
+    [[ ! -e $T/ran ]]
+}
+
 # Without these, the command's processes are not found, signalled or awaited.
 @test "H158 a call that a guard of a command cannot do without: 71, and its name" {
     [[ $(uname -m) == x86_64 ]] || skip "the numbers are those of x86_64"

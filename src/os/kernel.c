@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
@@ -123,6 +124,23 @@ static int try_recvmsg(void)
     return (int)recvmsg(-1, &(struct msghdr){0}, 0);
 }
 
+/* A library in front of the C library (LD_PRELOAD) may refuse it as well, or find an end where
+ * there is none: this process would hear of no signal. */
+static int try_read(void)
+{
+    int ends[2];
+    char byte = 0;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    ssize_t put = write(ends[1], "", 1), got = put == 1 ? read(ends[0], &byte, 1) : 1;
+    int error = got < 0 ? errno : EIO;
+    close(ends[0]);
+    close(ends[1]);
+    errno = error;
+    return got == 1 || error == EINTR ? 0 : -1;
+}
+
 /* Fails with ECHILD where it is allowed: no process is its own child. */
 static int try_waitpid(void)
 {
@@ -172,6 +190,7 @@ static const struct needed_call {
     int (*try)(void); /* returns a descriptor, to be closed, or what is none */
 } needed_calls[] = {{NEED_TO_SPEAK, "sendmsg()", try_sendmsg},
                     {NEED_TO_SPEAK, "recvmsg()", try_recvmsg},
+                    {NEED_TO_SPEAK, "read()", try_read},
                     {NEED_TO_SPEAK, "wait4()", try_waitpid},
                     {NEED_TO_SPEAK, "getppid()", try_getppid},
                     {NEED_TO_SPEAK, "rt_sigprocmask()", try_sigprocmask},
