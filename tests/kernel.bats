@@ -172,7 +172,8 @@ none_has() {
     for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair' \
         '46 sendmsg' '47 recvmsg' '61 wait4' '14 rt_sigprocmask' '110 getppid'; do
         [[ $(uname -m) == x86_64 || $row == *prctl ]] || continue
-        for errno in 38 1 13 117 22; do # EACCES, EUCLEAN: a unit may say so
+        # ENOSYS, EPERM; EACCES and EUCLEAN, which a unit of systemd may ask for; EINVAL.
+        for errno in 38 1 13 117 22; do
             # An emulator of processors says so of an option that it does not have.
             [[ $errno != 22 || $row == prctl* ]] || continue
             without $errno "${row% *}"

@@ -18,10 +18,10 @@ teardown() {
 
 # The live servers of this test, by the title that a redis-server gives itself.
 servers() {
-    local one
-    for one in $(pgrep -x rlock-server); do
-        ! grep -qaF "unixsocket:$XDG_RUNTIME_DIR/" "/proc/$one/cmdline" || gone "$one" ||
-            echo "$one"
+    local server
+    for server in $(pgrep -x rlock-server); do
+        ! grep -qaF "unixsocket:$XDG_RUNTIME_DIR/" "/proc/$server/cmdline" || gone "$server" ||
+            echo "$server"
     done
 }
 
@@ -72,16 +72,16 @@ for_others() {
     SECRET=x timeout 200 env --ignore-signal=TERM,CHLD PATH="$T/bin:$PATH" "$RLOCK" run k -- \
         true >"$T/fifo" 2>&1 3>&-
     exec 7>&- 8>&-
-    one=$(pgrep -f "unixsocket:$PLACE/socket")
-    [[ $(ps -o sid= -p "$one") -eq $one ]]
-    [[ -z $(find "/proc/$one/fd" -lname "$T/open" -o -lname "$T/fifo" -o -lname '/dev/pts/*') ]]
+    server=$(pgrep -f "unixsocket:$PLACE/socket")
+    [[ $(ps -o sid= -p "$server") -eq $server ]]
+    [[ -z $(find "/proc/$server/fd" -lname "$T/open" -o -lname "$T/fifo" -o -lname '/dev/pts/*') ]]
     [[ $(cut -d= -f1 "$T/env" | sort | xargs) == "PATH PWD" ]] # PWD is the shell's
-    [[ $(readlink "/proc/$one/cwd") == "$PLACE" ]]
+    [[ $(readlink "/proc/$server/cwd") == "$PLACE" ]]
     # No signal is blocked, and TERM and CHLD are not ignored.
-    grep -qP '^SigBlk:\t0{16}$' "/proc/$one/status"
-    (((0x$(sed -n 's/^SigIgn:\t//p' "/proc/$one/status") & 0x14000) == 0))
+    grep -qP '^SigBlk:\t0{16}$' "/proc/$server/status"
+    (((0x$(sed -n 's/^SigIgn:\t//p' "/proc/$server/status") & 0x14000) == 0))
     run -0 rlock local stop
-    gone "$one"
+    gone "$server"
 }
 
 @test "the server outlives the command that it was started for, and --wait-descendants" {
@@ -125,11 +125,11 @@ for_others() {
 
 @test "H135 the agent is killed: the server continues, and the next agent renews there" {
     stay a k --lease 12s
-    one=$(servers)
+    server=$(servers)
     kill_agent a
     renewed k
-    [[ $(servers) == "$one" ]]
-    kill -KILL "$one" "$(agent_of "${pid[a]}")"
+    [[ $(servers) == "$server" ]]
+    kill -KILL "$server" "$(agent_of "${pid[a]}")"
     poll_until 10 held k
     renewed k
     server_count 1
@@ -145,9 +145,9 @@ for_others() {
     [[ ! -e $PLACE/socket ]]
     after=$(rlock run k -- sh -c 'echo "$RLOCK_FENCE"')
     ((after > before))
-    one=$(servers)
-    kill -KILL "$one"
-    poll_until 5 gone "$one"
+    server=$(servers)
+    kill -KILL "$server"
+    poll_until 5 gone "$server"
     prints 0 1 latch count-down build
 }
 
@@ -201,7 +201,7 @@ for_others() {
 
 @test "two users have two servers; without XDG_RUNTIME_DIR it is in /run/lock" {
     as_root
-    local uid=54321 place one
+    local uid=54321 place result
     [[ -d /run/lock && $(stat -c %a /run/lock) == 1777 ]] || skip "no /run/lock for everybody"
     place=/run/lock/rlock-$uid
     [[ ! -e $place ]]
@@ -212,13 +212,13 @@ for_others() {
             "$T/rlock" "$@" 3>&-
     }
     run other run -n k -- sh -c "stat -c '%a %u' $place"
-    one=$status
-    [[ $output == "700 $uid" ]] || one=1
+    result=$status
+    [[ $output == "700 $uid" ]] || result=1
     # A session's own directory is left out; a relative one is none.
-    [[ $(XDG_RUNTIME_DIR=run other local status) == *"$place/socket"* ]] || one=1
-    other local stop || one=1
+    [[ $(XDG_RUNTIME_DIR=run other local status) == *"$place/socket"* ]] || result=1
+    other local stop || result=1
     rm -r $place
-    [[ $one == 0 ]]
+    [[ $result == 0 ]]
     server_count 1
 }
 
@@ -237,28 +237,29 @@ in_mounts() {
     [[ ! -e /tmp/rlock-54321 ]]
     in_mounts 'mount -t tmpfs -o mode=755 none /run/lock
         user run k -- stat -c "%a %u" /tmp/rlock-54321 && user local status && user local stop'
-    one=$status
+    result=$status
     rm -r /tmp/rlock-54321
-    [[ $one == 0 && ${lines[0]} == "700 54321" && $output == */tmp/rlock-54321/socket* ]]
+    [[ $result == 0 && ${lines[0]} == "700 54321" && $output == */tmp/rlock-54321/socket* ]]
 }
 
 @test "H159 a /run/lock that this process may not write: 69 and why; a server there is used" {
-    local place=/run/lock/rlock-54321 one two
+    local place=/run/lock/rlock-54321 result said
     [[ ! -e $place ]]
     locked='mount --bind /run/lock /run/lock && mount -o remount,bind,ro /run/lock'
     in_mounts "$locked; user run k -- echo ran"
     [[ $status == 69 && $output == *"cannot make $place: Read-only file system (in a unit, ReadWritePaths= allows it)"* ]]
+    # Nor is a server started elsewhere, where others would not look.
     elsewhere=$(find /tmp/rlock-54321 -maxdepth 0 2>/dev/null || :)
     rm -rf /tmp/rlock-54321
     [[ $output != *ran* && ! $elsewhere ]]
     other=(setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_RUNTIME_DIR "$T/rlock")
     bg_prints a "${other[@]}" run k -- sh -c 'echo; exec sleep 1000'
     in_mounts "$locked; user run -n k -- echo ran"
-    one=$status two=$output
+    result=$status said=$output
     terminate a 143
     "${other[@]}" local stop
     rm -r $place
-    [[ $one == 75 && $two != *ran* ]]
+    [[ $result == 75 && $said != *ran* ]]
 }
 
 @test "the server has not the low priority of who starts it" {
@@ -277,11 +278,11 @@ shares_server_with_user_54321() {
     "${other[@]}" "$@" true 2>/dev/null || skip "no $1 here"
     bg_prints a "${other[@]}" "$T/rlock" run k -- sh -c 'echo; exec sleep 1000'
     run "${other[@]}" "$@" "$T/rlock" run -n k -- echo ran 3>&-
-    local one=$status two=$output
+    local result=$status said=$output
     terminate a 143
     "${other[@]}" "$@" "$T/rlock" local stop
     rm -r /run/lock/rlock-54321 || rm -r /tmp/rlock-54321
-    [[ $one == 75 && $two != *ran* ]]
+    [[ $result == 75 && $said != *ran* ]]
 }
 
 @test "a umask that takes all from the owner: the place can be used, then and later" {

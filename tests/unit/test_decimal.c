@@ -129,8 +129,8 @@ static const struct {
     {"1x", UNTOLD},
 };
 
-/* A number in INFO and in CONFIG GET: one that is too large is the largest, and no number is
- * not told. */
+/* A number in INFO and in CONFIG GET: one that is too large counts as the largest, and what is not
+ * a number as not told. */
 static void test_facts(void)
 {
     for (size_t i = 0; i < COUNT(facts); i++) {

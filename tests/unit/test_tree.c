@@ -581,7 +581,9 @@ static void test_number_of_another(void)
     close(ends[1]);
 }
 
-/* Between a look at it and the signal, the number of an empty group may become another one's. */
+/* A group without processes is not signalled: meanwhile its number may become another group's.
+ * Without /proc only kill() tells of a group: a look cannot say whether it is the command's, and
+ * after a signal it is looked at again. */
 static void test_empty_group(void)
 {
     struct procfs nothing = {.directory = 0};
@@ -595,7 +597,7 @@ static void test_empty_group(void)
     notes_deeds = false;
     group = tree.group;
     tap_ok(tree_signal(&tree, 0) == TREE_UNSEEN && tree_signal(&tree, SIGKILL) == TREE_LIVE,
-           "what a look without /proc takes for the group is looked at again");
+           "a group that only kill() tells of: not known after a look, alive after a signal");
     group = 0;
 }
 
