@@ -91,8 +91,8 @@ class File:
 
 
 def tests_for_make(target, files, others=None):
-    """Returns make's TESTS, or None for all of the target. others: "but" or "and" is done with these
-    files."""
+    """Returns make's TESTS, or None for all of the target. others: "but" or "and" is done with
+    these files."""
     names = {"check": "check_tests", "check-long": "long_tests"}
     if others == "but":
         return f"$(filter-out {' '.join(files)},$({names[target]}))"
