@@ -145,7 +145,7 @@ has_heard() {
 @test "events: ends with its reader; refused where nothing is remembered" {
     mkfifo "$T/pipe"
     head -n 1 "$T/pipe" >"$T/first" &
-    bg_says e 'events: listening' sh -c 'exec "$@" >"$0"' "$T/pipe" rlock events -v
+    bg_says e 'events: listening' sh -c 'exec rlock events -v >"$T/pipe"'
     run -0 rlock run k -- true
     finish e
     [[ $(wc -l <"$T/e.err") == 1 && $(<"$T/first") == *acquired* ]]

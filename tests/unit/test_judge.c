@@ -426,8 +426,8 @@ static void test_sentinels(const char *words, const char *wanted, const char *pa
            diagnosis.findings[0].text);
 }
 
-/* A server that has come back without what it knew, beside others; ms for which each remembers
- * and has been one. */
+/* A quorum with a server that has come back without its locks: for how many ms each of its servers
+ * has remembered them, and for how many it has been a member. */
 static void test_memories(void)
 {
     static const struct {
