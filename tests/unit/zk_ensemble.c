@@ -1333,13 +1333,6 @@ void stream_trust(struct stream *stream)
     (void)stream;
 }
 
-void stream_secure(struct stream *stream, struct tls *tls, const char *host)
-{
-    (void)stream;
-    (void)tls;
-    (void)host;
-}
-
 void stream_refuse(struct stream *stream, const char *why)
 {
     accuse(&current->trial, why);
