@@ -49,7 +49,9 @@ static void commit_late(void *unused)
     if (under_way.count == 0)
         return;
     trace("a unit is done late");
+    database_here.commits_late = true;
     server_commit(&under_way);
+    database_here.commits_late = false;
     unit_end(&under_way);
 }
 

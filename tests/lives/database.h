@@ -8,6 +8,7 @@
 extern struct database {
     unsigned cuts_of_1000; /* units; 0: it is a Redis */
     int64_t late;          /* ns, a unit that is done later is so at most */
+    bool commits_late;     /* one is just being done later */
 } database_here;
 
 /* Chooses whether there is one. */

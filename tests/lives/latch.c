@@ -130,6 +130,14 @@ static void note_gone(unsigned set)
             latch.actions[i].gone = world.now;
 }
 
+/* A "latch set" that came twice has made it again, which is open (README.md). */
+static void note_remade(void)
+{
+    for (int i = 0; i < latch.count; i++)
+        if (latch.actions[i].set == latch.sets)
+            latch.actions[i].gone = 0;
+}
+
 void latch_on_change(const char *name, const struct record *record)
 {
     char word[LATCH_WORD_SIZE], text[LATCH_WORD_SIZE];
@@ -157,6 +165,8 @@ void latch_on_change(const char *name, const struct record *record)
         BROKEN(LATCH_NOT_CLOSED, "%ld are left", (long)left);
     if (is_new)
         note_gone(latch.sets++);
+    else if (!existed)
+        note_remade();
     latch.set = is_new ? world.now : latch.set;
     if (left == 0 && latch.left > 0 && !is_new)
         expect_waiters_to_end();

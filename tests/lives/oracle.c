@@ -644,6 +644,8 @@ void life_on_granted(const char *name, const char *owner)
         check_granted(run);
     if (circumstances.forgot || circumstances.set_back)
         return; /* "The store does not forget", "the clock of the server does not jump": rlock(7) */
+    if (database_here.commits_late)
+        return; /* whose turn it was, and for how long others had waited, was asked before */
     for (int i = 0; i < waiter_count; i++) {
         const struct waiter *waiter = &waiters[i];
         if (strcmp(waiter->key, name) != 0 || waiter->run == run || !still_waits(waiter) ||
