@@ -79,7 +79,7 @@ only() {
         [[ $wanted != 1 ]] || json '.verdict == "warnings" and .servers[0].verdict == "warnings"'
         [[ $check$level != @(eviction|timeout)warning ]] || only warning "$check"
         redis config set appendfsync everysec maxmemory 0 maxmemory-policy noeviction save '' \
-            timeout 0 appendonly yes
+            timeout 0 appendonly yes replica-read-only yes
     done <<'END'
 maxmemory 100mb||0|eviction|fine||
 maxmemory 100mb maxmemory-policy allkeys-lru||1|eviction|warning|allkeys-lru|noeviction
@@ -91,6 +91,7 @@ appendonly no|--lease 1h|1|restart|warning|forgotten|
 timeout 5||1|timeout|warning|5s|
 timeout 5|--lease 9s|0|timeout|fine||
 |--replicas 1|1|replicas|warning|a lock must wait for 1|
+replica-read-only no||1|replicas|warning|demoted|
 min-replicas-to-write 1||69|replicas|unfit|refuses all writes|
 END
     json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("too few replicas")))'

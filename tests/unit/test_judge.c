@@ -114,6 +114,7 @@ static void set(struct scenario *scenario, const char *word)
     NUMBER(facts->snapshot_failed, "snapshot_failed");
     NUMBER(facts->figures.replicas, "replicas");
     NUMBER(facts->min_replicas, "min");
+    TEXT(facts->read_only, "readonly");
     NUMBER(facts->timeout_s, "timeout");
     NUMBER(facts->clients, "clients");
     NUMBER(facts->clients_max, "maxclients");
@@ -158,7 +159,7 @@ static const struct {
     {"mode unfit", INPUTS("mode=cluster")},
     {"replicas warning",
      INPUTS("mode=cluster scheme=cluster", "wanted=1", "wanted=2 replicas=1 min=1",
-            "wanted=1 replicas=-1", "quorum=1 replicas=1", "scheme=sentinel")},
+            "wanted=1 replicas=-1", "quorum=1 replicas=1", "scheme=sentinel", "readonly=no")},
     {"replicas note", INPUTS("mode=cluster scheme=cluster replicas=1", "wanted=1 replicas=1",
                              "replicas=-1", "replicas=2", "scheme=sentinel replicas=1")},
     {"scripts unfit", INPUTS("script=-1")},

@@ -99,6 +99,7 @@ static const struct fact {
     {NULL, NULL, "appendfsync", TEXT(appendfsync)},
     {NULL, NULL, "save", TEXT(save)},
     {NULL, NULL, "min-replicas-to-write", NUMBER(min_replicas)},
+    {NULL, NULL, "replica-read-only", TEXT(read_only)},
     {NULL, NULL, "timeout", NUMBER(timeout_s)},
     {NULL, "maxclients", "maxclients", NUMBER(clients_max)},
 };

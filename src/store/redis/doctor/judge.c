@@ -344,6 +344,15 @@ static void judge_replicas(const struct server_facts *facts,
     }
 }
 
+/* A holder that has a connection to a master leaves it when it refuses to write as a replica. */
+static void judge_read_only(const struct server_facts *facts, struct diagnosis *diagnosis)
+{
+    if (strcmp(facts->read_only, "no") == 0)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING, set_to("replica-read-only", "yes").text,
+                      "demoted, it would still take writes: it renews a lock that the new master "
+                      "grants to the next holder");
+}
+
 /* -- connections ----------------------------------------------------------------------------- */
 
 /* A connection that waits for a message is not idle to Redis; one of a holder is, between
@@ -423,6 +432,7 @@ void judge_server(const struct server_facts *facts, const struct requirements *r
     judge_persistence(facts, requirements, diagnosis);
     judge_replay(facts, requirements, diagnosis);
     judge_replicas(facts, requirements, diagnosis);
+    judge_read_only(facts, diagnosis);
     judge_timeout(facts, requirements, diagnosis);
     judge_clients(facts, diagnosis);
     judge_rights(facts, requirements, diagnosis);

@@ -98,6 +98,7 @@ struct server_facts {
     struct redis_memory memory;
 
     int64_t min_replicas;
+    char read_only[8]; /* whether it refuses writes as a replica: "yes" or "no" */
     int64_t timeout_s, clients, clients_max;
 
     bool rights_known;      /* only if the user may use MULTI */
