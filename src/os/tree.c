@@ -352,6 +352,14 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
                                                                                   : TREE_GONE;
 }
 
+/* Whether that it is the command's can be told without a look at its processes: where a pidfd does
+ * not tell of a group, that of a leader which has gone may be a later one of the number. */
+static bool knows_group(const struct tree *tree)
+{
+    return tree->leader < 0 || kernel_signal_group(tree->leader, 0) ||
+           !kernel_has_gone(tree->leader);
+}
+
 /* Where not everything can be looked at, a look must be repeated: it cannot tell for certain
  * whether the group is the command's. */
 static enum tree_state signal_unseen(const struct tree *tree, int signo)
@@ -413,7 +421,7 @@ static bool signal_leader(const struct search *search, int signo)
     bool found = procfs_read_status(tree->procfs, tree->group, &leader) == PROCESS_FOUND &&
                  leader.group == tree->group && group_is_ours(tree) &&
                  signal_one(search, &leader, signo);
-    if (signo != 0)
+    if (signo != 0 && knows_group(tree))
         signal_group(tree, signo);
     return found;
 }
@@ -644,7 +652,7 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     if (signo == SIGKILL || !(found || (signo == 0 && signal_known(tree, signo))))
         state = signal_visible(tree, signo, &complete);
     procfs_end(tree->procfs);
-    if (signo == SIGCONT)
+    if (signo == SIGCONT && knows_group(tree))
         signal_group(tree, signo);
     if (complete || state == TREE_LIVE)
         return state;

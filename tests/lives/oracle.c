@@ -442,7 +442,8 @@ static bool has_looked_since(const struct proc *guard, int64_t since)
  * command." */
 static void check_stray(const struct proc *process, const struct run *run, int signo)
 {
-    bool blind = kernel.proc == PROC_NONE || (run && world.now < run->blind_until);
+    bool blind = kernel.proc == PROC_NONE || kernel.proc == PROC_PROCESSES ||
+                 (run && world.now < run->blind_until);
     bool between = !kernel.signals_groups && has_just_slept();
     bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
 
