@@ -596,6 +596,13 @@ static bool nests_at(const struct run *run, const char *name)
     return false;
 }
 
+/* "While it is first in one and waits for another, a command with RLOCK_OWNER passes it, whether it
+ * nests in a holder or not": rlock(7), of a waiter for several KEYs. */
+static bool may_pass_nested(const struct run *run, const struct waiter *waiter)
+{
+    return run->outer && waiter->run->key_count > 1;
+}
+
 /* A waiter that was not heard of for 7 s is dropped. */
 static bool still_waits(const struct waiter *waiter)
 {
@@ -650,7 +657,8 @@ void life_on_granted(const char *name, const char *owner)
     for (int i = 0; i < waiter_count; i++) {
         const struct waiter *waiter = &waiters[i];
         if (strcmp(waiter->key, name) != 0 || waiter->run == run || !still_waits(waiter) ||
-            nests_at(run, name) || !comes_before(waiter, run, mine) || may_share(waiter, run))
+            nests_at(run, name) || !comes_before(waiter, run, mine) || may_share(waiter, run) ||
+            may_pass_nested(run, waiter))
             continue;
         if (waiter->priority != run->priority)
             BROKEN(BY_PRIORITY, "run %d is granted it before run %d", run->number,
