@@ -1188,10 +1188,12 @@ static void check_at_least(const struct run *run)
                (double)run->outcome.held / 1e9);
 }
 
-/* An agent that does not answer is continued, or another one takes its place. */
+/* An agent that does not answer is continued, or another one takes its place; but not that of
+ * "rlock acquire", which is open (README.md). */
 static void check_wait(const struct run *run)
 {
-    bool only_agent = !run->supervisor_stopped && !run->suspended && !run->signalled;
+    bool only_agent = !run->supervisor_stopped && !run->suspended && !run->signalled &&
+                      !(run->is_script && run->agent_stopped);
 
     if (run->waits > 0 && run->waits != NEVER && !run->outcome.granted && only_agent &&
         !circumstances.network_bad && kernel.load < 2 &&
@@ -1335,7 +1337,8 @@ static void note_end_of_script(const struct proc *process)
 void life_on_answered(const struct run *run, bool counted, int status)
 {
     trace("is answered: 0x%x", (unsigned)status);
-    counted &= !run->fixed || world.now < script.counts_until; /* it may be over on the way */
+    /* The lease may be over on the way. */
+    counted &= (!run->fixed && !run->suspended) || world.now < script.counts_until;
     if (WEXITSTATUS(status) == STATUS_NO && !circumstances.network_bad && counted)
         BROKEN(NOT_HOLDER, "run %d holds it", run->number);
 }
