@@ -116,6 +116,7 @@ local function list(latch)
   return reply
 end
 
+-- By PEXPIRE, as the user that rlock needs has no right to DEL. Its waiters find it absent.
 local function delete(latch)
   redis.call('PEXPIRE', key, 0)
   call_waiters()

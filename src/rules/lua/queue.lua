@@ -193,25 +193,30 @@ local function ticket_at(lock, line, n)
   return number(redis.call('HGET', lock.key, list_field(line, n)) or nil)
 end
 
+-- Removes the first number of a line: a hole, or that of a dead waiter. found and text: of
+-- waiter_at().
+local function pass_first(lock, queue, line, ticket, found, text)
+  if line.priority then redis.call('HDEL', lock.key, list_field(line, line.first)) end
+  line.first = line.first + 1
+  if text then
+    clear_place(lock, place_of(queue, ticket), found)
+    line.dead = (line.dead or 0) + 1
+  end
+end
+
 -- The first waiter of a line. The dead ones before it, and the holes (numbers without a waiter),
 -- are removed. most: as of waiter_at(). One call looks at WALK tickets only, and the next call
 -- continues: until then no waiter is first, which an empty owner tells.
 local function first_waiter(lock, queue, line, most)
   local from, waiter = line.first, nil
   while line.first <= line.last and not waiter do
-    local n = line.first
-    local ticket = ticket_at(lock, line, n)
+    local ticket = ticket_at(lock, line, line.first)
     local found, text
     if ticket then waiter, found, text = waiter_at(lock, queue, ticket, most) end
-    if not waiter and n - from == WALK then
+    if not waiter and line.first - from == WALK then
       waiter = { owner = '' }
     elseif not waiter then
-      if line.priority then redis.call('HDEL', lock.key, list_field(line, n)) end
-      line.first = n + 1
-      if text then
-        clear_place(lock, place_of(queue, ticket), found)
-        line.dead = (line.dead or 0) + 1
-      end
+      pass_first(lock, queue, line, ticket, found, text)
     end
   end
   if line.first == from then return waiter end

@@ -28,39 +28,49 @@ local bar, at_least = tonumber(args.bar or 0), tonumber(args.at_least or 0)
 local locks, worst, mirrored = {}, nil, false
 local run_out = {} -- the locks whose lease has ended, where that counts
 
--- Loads the locks. Returns whether the release is usual: no other client nests in one or waits; or
--- false and the refusal to return.
-local function load_locks()
-  local quiet = bar == 0 and at_least == 0
-  for i = 1, LOCKS do
-    local lock, refusal = load_families(i, owner, 'q:' .. owner)
-    if not lock and refusal.err then return false, refusal end
-    if not lock then
-      worst, quiet = refusal, false
-    else
-      locks[#locks + 1] = lock
-      mirrored = mirrored or lock.mirror
-      lock.own, lock.family = find_entry(lock, owner)
-      local place = lock.place and redis.call('HGET', lock.key, lock.place)
-      if is_overtaken(lock.own and lock.own.rest or place or '') then
-        return false, { 'STALE', now }
-      end
-      if args.strict and lock.own and is_dead(lock.own) then lock.own, run_out[lock] = nil, true end
-      if args.strict and lock.own and is_of_run(lock.own) then
-        return false, { 'MISFIT', now, 'run', i }
-      end
-      quiet = quiet and lock.own and not is_dead(lock.own) and not lock.family.entries[2]
-        and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
-        and not lock.extra
-    end
+-- Finds the owner's entry, as lock.own. Returns why the release is refused; nil: it is not.
+local function find_own(lock, i)
+  lock.own, lock.family = find_entry(lock, owner)
+  local place = lock.place and redis.call('HGET', lock.key, lock.place)
+  if is_overtaken(lock.own and lock.own.rest or place or '') then
+    return { 'STALE', now }
   end
-  return quiet
+  if args.strict and lock.own and is_dead(lock.own) then lock.own, run_out[lock] = nil, true end
+  if args.strict and lock.own and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
 end
 
-local quiet, refusal = load_locks()
+-- Whether it is enough to remove the owner's live entry: no other client nests in the same family
+-- or waits, as lock.extra tells of those that would nest in this owner, and there is no mirror.
+local function is_usual(lock)
+  return lock.own and not is_dead(lock.own) and not lock.family.entries[2]
+    and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
+    and not lock.extra
+end
+
+-- Loads the locks; where there is none, the reason is noted as the worst. Returns whether the
+-- release is usual for each of them; or false and the refusal to return.
+local function load_locks()
+  local usual = bar == 0 and at_least == 0
+  for i = 1, LOCKS do
+    local lock, refusal = load_families(i, owner, 'q:' .. owner)
+    if lock then
+      locks[#locks + 1] = lock
+      mirrored = mirrored or lock.mirror
+      refusal = find_own(lock, i)
+      if refusal then return false, refusal end
+      usual = usual and is_usual(lock)
+    else
+      if refusal.err then return false, refusal end
+      worst, usual = refusal, false
+    end
+  end
+  return usual
+end
+
+local usual, refusal = load_locks()
 if refusal then return refusal end
 
-if quiet then
+if usual then
   for _, lock in ipairs(locks) do
     -- The only entry of its family. HDEL comes first: a full server accepts it.
     local h, field = lock.held, 'h:' .. lock.family.name
