@@ -227,6 +227,8 @@ static void follow_moved(struct cluster *cluster, const char *moved)
     send_to_node(cluster, to);
 }
 
+/* Takes a node's answer, follows it to another node, or looks elsewhere where the node failed and
+ * cannot have done it. */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
@@ -332,7 +334,9 @@ static void read_ahead(struct loop_timer *timer)
         cluster_nodes_read(cluster->nodes, until, was_read_ahead, cluster);
 }
 
-static void close_idle_nodes(struct loop_timer *timer)
+/* No request has followed the last one at once: closes nodes of no use, and has a map that is not
+ * known read before the next request needs it. */
+static void on_idle(struct loop_timer *timer)
 {
     struct cluster *cluster = timer->owner;
 
@@ -380,7 +384,7 @@ struct cluster *cluster_new(struct loop *loop, const struct store_address *addre
 
     *cluster = (struct cluster){.loop = loop, .suspect = CLUSTER_NOWHERE};
     cluster->timer = (struct loop_timer){.fire = timer_due, .owner = cluster};
-    cluster->idle = (struct loop_timer){.fire = close_idle_nodes, .owner = cluster};
+    cluster->idle = (struct loop_timer){.fire = on_idle, .owner = cluster};
     cluster->ahead = (struct loop_timer){.fire = read_ahead, .owner = cluster};
     url_print(address->urls, cluster->name, sizeof cluster->name);
     cluster->nodes = cluster_nodes_new(loop, address, events, arg, fault, size);

@@ -357,6 +357,7 @@ static size_t next_to_take(const struct multi_lock *multi)
     return NO_KEY;
 }
 
+/* Takes the next key. Only the first one may have the owner queue or listen: it waits for one. */
 static void take_next(struct multi_lock *multi)
 {
     size_t next = next_to_take(multi);
@@ -374,7 +375,7 @@ static void take_next(struct multi_lock *multi)
 
 /* -- acquiring: queueing for all --------------------------------------------------------------- */
 
-static void stand_next(struct multi_lock *multi);
+static void queue_for_next(struct multi_lock *multi);
 
 static void on_queued(void *arg, const struct answer *answer)
 {
@@ -385,14 +386,15 @@ static void on_queued(void *arg, const struct answer *answer)
     note_answer(multi, answer, is_taken(answer));
     multi->step++;
     if (answer->verdict == VERDICT_GRANTED || next) {
-        stand_next(multi);
+        queue_for_next(multi);
         return;
     }
     multi->again = false;
     release_taken(multi, answer);
 }
 
-static void stand_next(struct multi_lock *multi)
+/* Queues for the next key without taking it; when it is first everywhere, takes all. */
+static void queue_for_next(struct multi_lock *multi)
 {
     if (multi->step == multi->key_count) {
         take_next(multi);
@@ -404,6 +406,8 @@ static void stand_next(struct multi_lock *multi)
 
 /* -- acquiring: from the beginning ------------------------------------------------------------- */
 
+/* Tries all keys, first the one that it waits for; after too many misses it queues for all, from
+ * the first of them on. */
 static void start_round(struct multi_lock *multi)
 {
     memset(multi->taken, 0, sizeof multi->taken);
@@ -413,7 +417,7 @@ static void start_round(struct multi_lock *multi)
     } else {
         multi->waiting = NO_KEY;
         multi->step = 0;
-        stand_next(multi);
+        queue_for_next(multi);
     }
 }
 

@@ -295,7 +295,8 @@ static int64_t time_to_leave(const struct quorum_store *store)
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
 
-/* Reports that a try failed as soon as nodes have released it, or have had the time for that. */
+/* Reports that a try failed as soon as nodes have released it, or have had the time for that. One
+ * without an answer may be held still; after a refusal, a waiter is called for the next try. */
 static void leave_try(struct quorum_store *store)
 {
     bool busy = false; /* a node does something that has gone out */
@@ -606,22 +607,26 @@ static void start_acquire(struct quorum_store *store, const struct acquire_reque
     }
 }
 
+/* Continues for a process that died and had acquired the lock. As the nodes that have it are not
+ * known, all are asked to renew; after a majority has, the others may be given it. */
+static void adopt_lock(struct quorum_store *store, const struct lock_grant *grants)
+{
+    set_fences(&store->requests, grants);
+    store->hold = HOLD_OURS;
+    store->ends.ns = 0;
+    for (size_t i = 0; i < store->count; i++)
+        store->nodes[i].unsure = store->nodes[i].from_dead_agent = true;
+}
+
+/* Renews at the nodes that hold the lock, and acquires it at those that lack it. */
 static void start_renew(struct quorum_store *store, const struct renew_request *request)
 {
     take_lock(store, request->lock);
     store->requests.renew.handed = request->handed;
     store->requests.renew.strict = request->strict;
     store->requests.renew.listen = request->listen;
-    if (store->hold == HOLD_FOREIGN && request->grants) {
-        /* Continues for a process that died and had acquired the lock. As the nodes that have it
-         * are not known, all are asked to renew; after a majority has, the others may be given it.
-         * */
-        set_fences(&store->requests, request->grants);
-        store->hold = HOLD_OURS;
-        store->ends.ns = 0;
-        for (size_t i = 0; i < store->count; i++)
-            store->nodes[i].unsure = store->nodes[i].from_dead_agent = true;
-    }
+    if (store->hold == HOLD_FOREIGN && request->grants)
+        adopt_lock(store, request->grants);
     if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
         begin_round(store, QUORUM_KEEP);
         for (size_t i = 0; i < store->count; i++) {
@@ -633,6 +638,13 @@ static void start_renew(struct quorum_store *store, const struct renew_request *
     }
 }
 
+/* The vote on a release of a node that has nothing to release. */
+static enum vote vote_without_entry(const struct quorum_node *node)
+{
+    return node->evicted ? VOTE_NO : node->released ? VOTE_YES : VOTE_VOID;
+}
+
+/* Releases at all nodes that may have the lock, without asking the others. */
 static void start_release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
@@ -650,12 +662,8 @@ static void start_release(struct quorum_store *store, const struct release_reque
                                          .at_least = store->requests.release.at_least};
             if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
                 quorum_round_ask(&store->round, node, order);
-            else /* it has nothing to release */
-                quorum_round_cast(&store->round, node,
-                                  node->evicted    ? VOTE_NO
-                                  : node->released ? VOTE_YES
-                                                   : VOTE_VOID,
-                                  NULL);
+            else
+                quorum_round_cast(&store->round, node, vote_without_entry(node), NULL);
         }
         if (store->hold != HOLD_FOREIGN)
             store->hold = held ? HOLD_RETURNED : HOLD_OVER;

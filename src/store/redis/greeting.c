@@ -77,16 +77,18 @@ void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url
     }
 }
 
-void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
-                               const char *password, int64_t ms, struct strbuf *bytes)
+/* Appends OPEN with its words, as do_open() of host/serve.c takes them. */
+static void add_open(const struct redis_greeting *greeting, const struct store_address *address,
+                     const char *password, int64_t ms, struct strbuf *bytes)
 {
     const struct url *url = address->urls;
     const char *key = address->tls.key.path ? address->tls.key.path : address->tls.cert.path;
-    char limit[24], port[16], known[sizeof greeting->address];
+    const char *host = url->path ? url->path : url->hosts[0].name;
+    char limit[24], port[16], hosts[URL_HOSTS_MAX * 280] = "";
     const char *open[] = {"OPEN",
                           HOST_PROTOCOL,
                           limit,
-                          url->path ? url->path : url->hosts[0].name,
+                          url->host_count > 1 ? hosts : host,
                           port,
                           url->user,
                           password,
@@ -97,24 +99,28 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
                           address->tls.cert.path,
                           key,
                           *address->client ? address->client : "rlock",
-                          known,
+                          greeting->address,
                           url->margin};
-    const char *role[] = {"ROLE"}, *time[] = {"TIME"};
-    char hosts[URL_HOSTS_MAX * 280] = "";
 
-    if (url->host_count > 1) {
+    if (url->host_count > 1)
         url_append_hosts(url, hosts, sizeof hosts);
-        open[3] = hosts;
-    }
-    memcpy(known, greeting->address, sizeof known);
-    *greeting = (struct redis_greeting){.step = STEP_AUTH, .replicas = -1};
-    memcpy(greeting->address, known, sizeof known);
     snprintf(limit, sizeof limit, "%" PRId64, ms);
     snprintf(port, sizeof port, "%d", url->hosts[0].port);
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         if (!open[i])
             open[i] = "";
     conn_encode(bytes, sizeof open / sizeof *open, open);
+}
+
+void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
+                               const char *password, int64_t ms, struct strbuf *bytes)
+{
+    struct redis_greeting begun = {.step = STEP_AUTH, .replicas = -1};
+    const char *role[] = {"ROLE"}, *time[] = {"TIME"};
+
+    memcpy(begun.address, greeting->address, sizeof begun.address);
+    *greeting = begun;
+    add_open(greeting, address, password, ms, bytes);
     conn_encode(bytes, 1, role);
     conn_encode(bytes, 1, time);
 }

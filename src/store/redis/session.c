@@ -825,6 +825,8 @@ static void lose_connection(struct redis_session *session, const char *why)
         breaks_down(&session->breaks);
 }
 
+/* Takes a reply to the batch, the first of which may be about the server's role; the last one
+ * completes it. */
 static void hear_batch(struct redis_session *session, redisReply *reply)
 {
     struct batch *batch = &session->batch;

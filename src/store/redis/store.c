@@ -99,7 +99,7 @@ struct redis_store {
     bool by_digest;     /* a release went out so, and its answer is not awaited */
     bool twice; /* it was sent on a second connection, and may be done on the first as well */
     struct redis_survey *survey;
-    int64_t part_time;          /* ns for each part of it */
+    int64_t part_time;          /* ns for each batch of it */
     struct redis_survey *marks; /* of a pause of a GLOB: the locks to mark next */
     bool listed;                /* the GLOB was paused before, or is now */
 };
@@ -742,6 +742,8 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
 }
 
+/* Each batch of a survey has as much time as the operation was given. A replica would answer it as
+ * well, so the first one asks for the role again. */
 static void call_survey(struct redis_store *store, const struct survey_request *request)
 {
     store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request,

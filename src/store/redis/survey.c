@@ -165,6 +165,7 @@ static void send_commands(struct redis_survey *survey, size_t replies, struct mo
     redis_session_send_ahead(survey->session, replies, until, moment_until(moment_now(), until));
 }
 
+/* Adds the call about an entry: a look at a lock, the rest of its queue, a mark, or a latch. */
 static void add_look(struct redis_survey *survey, const struct entry *entry)
 {
     const struct script *script = survey->request.latches ? &script_latch

@@ -232,6 +232,8 @@ static void find_ancestors(struct zk_store *store)
     zk_send(store, found_ancestors, ZK_NO_EFFECT);
 }
 
+/* The holders' branches have been listed: asks for the ancestors among them, or refuses where this
+ * owner cannot nest in one. */
 static void found_ancestors(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct acquire_request *request = &store->request;
@@ -436,6 +438,8 @@ static bool judge_nested(struct zk_store *store, size_t key, const struct zk_rep
     return own < count;
 }
 
+/* Owners that nest in the same holders have been read: refuses where one of them is in the way, and
+ * watches its node; where none is, watches the own nodes and grants. */
 static void take_nested(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *in_the_way = NULL;
@@ -469,6 +473,7 @@ void zk_find_nested(struct zk_store *store)
     zk_ask(store, found_nested);
 }
 
+/* The holders' branches have been listed: reads what may nest in the same holders. */
 static void found_nested(struct zk_store *store, const struct zk_reply *replies)
 {
     zk_free_queues(store->holders);
