@@ -372,6 +372,8 @@ static size_t add_bells(struct strbuf *txn, const struct unit *unit, char *const
     return from;
 }
 
+/* Tells the messages of a bell, and notes the lock's record that may follow them, as add_bell() has
+ * put them. */
 static void take_event(struct slice event)
 {
     struct slice row = protobuf_find(event, EVENT_KV).bytes;
@@ -488,7 +490,8 @@ static int stream_fd(enum host_ears ears, int *ms)
     return http_stream_fd(ms);
 }
 
-/* Nothing is missed by a stream that breaks. */
+/* The connection is not said to be broken where a stream breaks: the next one begins where this one
+ * ended, so nothing is missed. */
 static bool read_stream(void)
 {
     if (!http_stream_read(take_message))

@@ -259,6 +259,9 @@ bool gateway_log_in(struct host_fault *fault)
     return done;
 }
 
+/* Asks the member whose turn it is, and again after a login where the token has ended. Where
+ * a member cannot be reached, a request that only reads tries the others. After any other failure
+ * the next request begins with the next member. */
 static bool ask_members(const struct http_request *request, json_t **reply, struct slice *answer,
                         struct host_fault *fault)
 {

@@ -78,7 +78,7 @@ static void abandon_unit(void)
 {
 }
 
-/* Of several keys with changes, all but one would have to stay as they were. */
+/* Returns the last key with changes; NULL: there is none. *count: how many there are. */
 static struct unit_key *changed_key(struct unit *unit, size_t *count)
 {
     struct unit_key *found = NULL;
@@ -101,6 +101,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
 
     if (!key)
         return HOST_DONE; /* it has messages only */
+    /* Without transactions, one of them might stay as it was. */
     if (count > 1)
         return host_fail(fault, WIRE_DRIVER, "it cannot change several keys at once"), HOST_FAILED;
     const struct loaded *as = &loaded[key - unit->keys];

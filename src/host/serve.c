@@ -249,6 +249,27 @@ static const char *word_text(const struct request *request, size_t i)
     return i < request->count ? request->words[i].at : "";
 }
 
+/* Replies "OK N" where a waiter may ask every N ms, else "OK ADDRESS" of the database's server; a
+ * Unix socket has none. */
+static void reply_opened(struct client *client)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof peer;
+    char text[4 + 48] = "OK";
+    int ms;
+
+    if (getpeername(server.store->poll_fd(HOST_NO_LISTENER, &ms), (struct sockaddr *)&peer,
+                    &size) == 0 &&
+        peer.ss_family != AF_UNIX &&
+        getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
+                    NI_NUMERICHOST) == 0)
+        text[2] = ' ';
+    if (server.store->poll_ms && *server.store->poll_ms)
+        snprintf(text, sizeof text, "OK %d", *server.store->poll_ms);
+    resp_status(&client->out, text);
+}
+
+/* Opens the store with the words of the greeting, which redis/greeting.c sends. */
 static void do_open(const struct request *request)
 {
     int64_t given = strtoll(word_text(request, 2), NULL, 10),
@@ -283,24 +304,10 @@ static void do_open(const struct request *request)
                      !server.store->open(&target, table, &server.fault);
     if (server.fault.why.error == WIRE_PASSWORD && !*target.password)
         server.fault.why.error = WIRE_NO_PASSWORD;
-    if (server.refused) {
+    if (server.refused)
         tell_fault(request->client, &server.fault);
-    } else {
-        /* "OK", and the address of the server; a Unix socket has none. */
-        struct sockaddr_storage peer = {0};
-        socklen_t size = sizeof peer;
-        char text[4 + 48] = "OK";
-        int ms;
-        if (getpeername(server.store->poll_fd(HOST_NO_LISTENER, &ms), (struct sockaddr *)&peer,
-                        &size) == 0 &&
-            peer.ss_family != AF_UNIX &&
-            getnameinfo((struct sockaddr *)&peer, size, text + 3, sizeof text - 3, NULL, 0,
-                        NI_NUMERICHOST) == 0)
-            text[2] = ' ';
-        if (server.store->poll_ms && *server.store->poll_ms)
-            snprintf(text, sizeof text, "OK %d", *server.store->poll_ms);
-        resp_status(&request->client->out, text);
-    }
+    else
+        reply_opened(request->client);
 }
 
 /* Returns the value of a script's argument, from word "first" on; NULL: it was not sent. */
