@@ -30,6 +30,8 @@ __attribute__((format(printf, 2, 3))) static bool set_fault(struct arguments *ar
     return false;
 }
 
+/* Appends the options of a table to "count" rows, and {0} behind them, where a heading stands until
+ * the option below it comes. Returns how many rows there are then. */
 static size_t flatten_options(const struct option_spec *table, const struct option_spec *except,
                               struct option_row *rows, size_t count)
 {

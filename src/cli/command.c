@@ -207,6 +207,8 @@ static void doubt_words(const struct call *call)
                         call->command->name, call->arguments.words[i]);
 }
 
+/* Takes a command through its steps, each of which may end it: its words, its settings, what the
+ * store must be able to do, the store itself; then the command acts. */
 static int perform_call(struct call *call)
 {
     const struct command *command = call->command;

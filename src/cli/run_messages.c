@@ -273,7 +273,8 @@ static void tell_event(void *arg, const struct run_news *news)
 #define ELLIPSIS       "..."
 #define OBSTACLE_LEAST 16 /* columns; an obstacle with less room is left out */
 
-/* ", held by …" or ": X comes first", as far as the refusal tells. */
+/* ", held by …" or ": X comes first", as far as the refusal tells. An exclusive lock whose
+ * refusal names neither changes hands; a shared one may have room, but others are first. */
 static void print_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
                            enum describe_detail detail, char *out, size_t size)
 {

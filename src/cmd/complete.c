@@ -82,6 +82,8 @@ static void offer_options(const struct completion *completion)
     }
 }
 
+/* Offers what may come next by the usage: verbs, "--", files, settings, KEYs. The store is asked
+ * for KEYs quietly, and not for long. */
 static void offer_operands(const struct completion *completion)
 {
     const char *usage =

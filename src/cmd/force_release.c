@@ -193,6 +193,39 @@ static int64_t longest_lease(const struct lock_party *const *holders, size_t cou
     return longest;
 }
 
+/* only: the holder, if it was one. */
+static void report_taken(const struct force_request *request, const struct lock_party *only)
+{
+    const char *queue = request->purge ? ", and its queue was emptied" : "";
+
+    if (request->owner_count == 0)
+        say_warning("the queue of %s was emptied", request->key);
+    else if (request->owner_count > 1)
+        say_warning("%s was taken from %zu holders%s", request->key, request->owner_count, queue);
+    else
+        say_warning("%s was taken from %s%s", request->key, PARTY_TEXT(&only->who), queue);
+}
+
+/* Says why the lock was not taken from its holders, or may not have been. asked: they were asked
+ * to release it. */
+static int report_kept(const struct eviction *eviction, const char *key,
+                       const struct answer *answer, bool asked)
+{
+    if (answer->cause == CAUSE_CHANGED || answer->cause == CAUSE_NOT_HOLDER) {
+        if (answer->refused.holder)
+            return refuse("%s changed hands meanwhile, and is held by %s now; nothing was changed",
+                          key, PARTY_TEXT(&answer->refused.holder->who));
+        return refuse("%s changed hands meanwhile; nothing was changed", key);
+    }
+    int status = command_refused(&eviction->call, answer);
+    if (answer->maybe_done)
+        say_warning(asked ? "%s: its holder was asked, and may release it anyway"
+                          : "%s may have been released anyway",
+                    key);
+    return status;
+}
+
+/* Asks the holders to release the lock, or takes it from them at once. */
 static int force_holders(struct eviction *eviction, const struct lock_view *lock,
                          const struct lock_party *const *holders, size_t count)
 {
@@ -217,31 +250,14 @@ static int force_holders(struct eviction *eviction, const struct lock_view *lock
     bool asked = is_asked(&answer);
     if (asked)
         await_release(eviction, &request, &answer);
-    if (answer.verdict == VERDICT_GRANTED && !asked) {
-        const char *queue = request.purge ? ", and its queue was emptied" : "";
-        if (request.owner_count == 0)
-            say_warning("the queue of %s was emptied", request.key);
-        else if (request.owner_count > 1)
-            say_warning("%s was taken from %zu holders%s", request.key, request.owner_count, queue);
-        else
-            say_warning("%s was taken from %s%s", request.key, PARTY_TEXT(&holders[0]->who), queue);
-    }
-    if (answer.verdict == VERDICT_GRANTED)
-        return STATUS_OK;
-    if (answer.cause == CAUSE_CHANGED || answer.cause == CAUSE_NOT_HOLDER) {
-        if (answer.refused.holder)
-            return refuse("%s changed hands meanwhile, and is held by %s now; nothing was changed",
-                          lock->key, PARTY_TEXT(&answer.refused.holder->who));
-        return refuse("%s changed hands meanwhile; nothing was changed", lock->key);
-    }
-    int status = command_refused(&eviction->call, &answer);
-    if (answer.maybe_done)
-        say_warning(asked ? "%s: its holder was asked, and may release it anyway"
-                          : "%s may have been released anyway",
-                    lock->key);
-    return status;
+    if (answer.verdict != VERDICT_GRANTED)
+        return report_kept(eviction, lock->key, &answer, asked);
+    if (!asked)
+        report_taken(&request, holders[0]);
+    return STATUS_OK;
 }
 
+/* Shows the holders that are meant and asks on the terminal; then releases the lock. */
 static int evict_holders(struct eviction *eviction, const char *key)
 {
     struct lock_view free_lock = {.key = key};
@@ -303,6 +319,7 @@ static int take_foreign(struct eviction *eviction, const char *key, const char *
     return command_refused(&eviction->call, &answer);
 }
 
+/* Takes the lock of another program, a mirror of the KEY, away from that program. */
 static int evict_foreign(struct eviction *eviction, const char *key)
 {
     struct force_request request = {.key = key, .mirror = eviction->mirror};

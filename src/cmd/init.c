@@ -52,6 +52,7 @@ static int64_t take_version(const char **text)
     return number;
 }
 
+/* A version that would shut out this rlock needs --force. */
 static int set_minimum(struct call *call, const char *version)
 {
     const struct adjust_request request = {
@@ -89,6 +90,7 @@ static int set_minimum(struct call *call, const char *version)
     return STATUS_OK;
 }
 
+/* Prints what an administrator would execute, or has the store do it. */
 static int init_store(struct call *call)
 {
     const struct store_kind *kind = store_kind_of(&call->settings.address);

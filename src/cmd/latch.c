@@ -301,6 +301,20 @@ static void look_until(struct latch *latch, struct moment until)
     }
 }
 
+/* Says that the latch is not open, or with --quiet nothing if it was not to be waited for. */
+static int report_closed(struct latch *latch)
+{
+    const struct latch_state *state = &latch->answer.granted.latch;
+    bool expected = latch->call.settings.wait == 0;
+    char why[80] = "no such latch was set";
+
+    if (latch->answer.verdict == VERDICT_GRANTED)
+        snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left, state->number);
+    if (!expected || say_verbosity() != SAY_QUIET)
+        command_error(&latch->call, "%s: not open: %s", latch->key, why);
+    return STATUS_NOT_ACQUIRED;
+}
+
 static int wait_until_open(struct latch *latch)
 {
     static const struct store_events events = {.poked = on_poked};
@@ -316,17 +330,7 @@ static int wait_until_open(struct latch *latch)
     if (latch->call.signal)
         return status;
     switch (read_state(latch)) {
-    case CLOSED: {
-        const struct latch_state *state = &latch->answer.granted.latch;
-        bool expected = latch->call.settings.wait == 0;
-        char why[80] = "no such latch was set";
-        if (latch->answer.verdict == VERDICT_GRANTED)
-            snprintf(why, sizeof why, "%" PRId64 " of %" PRId64 " left", state->left,
-                     state->number);
-        if (!expected || say_verbosity() != SAY_QUIET)
-            command_error(&latch->call, "%s: not open: %s", latch->key, why);
-        return STATUS_NOT_ACQUIRED;
-    }
+    case CLOSED: return report_closed(latch);
     case VANISHED:
         command_error(&latch->call, "%s: vanished: deleted, expired or lost while waited for",
                       latch->key);

@@ -235,6 +235,8 @@ static int want_dashes(const struct call *call)
     return STATUS_USAGE;
 }
 
+/* Without a "--", a forgotten one is the likeliest mistake, so it is named first: options of the
+ * COMMAND would be called unknown ones of rlock. */
 static int parse_run(struct call *call)
 {
     const struct arguments *given = &call->arguments;
