@@ -903,6 +903,7 @@ static void report_release_loss(struct keeper *keeper, const struct answer *answ
     report_loss(keeper, &loss);
 }
 
+/* A release without an answer is repeated until its time is over; then it has failed. */
 static void on_released(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;

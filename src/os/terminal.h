@@ -29,7 +29,8 @@ bool terminal_exists(struct terminal *terminal);
 bool terminal_is_ours(struct terminal *terminal);
 /* Before the command is started: true if it must take the terminal, with SIGTTOU blocked. */
 bool terminal_offer(struct terminal *terminal);
-/* Makes "group" the foreground if it is this job now; false if it is neither. */
+/* Makes "group" the foreground, unless it is that already; false if that is another job, or it
+ * failed. */
 bool terminal_give(struct terminal *terminal, pid_t group);
 /* Makes this job the foreground again if the command was it. */
 void terminal_take(struct terminal *terminal);

@@ -575,19 +575,25 @@ static struct moment until_kill(const struct tree *tree, int signo)
     return tree->kill_at.ns && signo != SIGKILL ? tree->kill_at : MOMENT_NEVER;
 }
 
+/* Whether descent from the root tells what is of the tree. The children that the caller had before
+ * are known by their start only. */
+static bool is_known_by_descent(const struct tree *tree)
+{
+    return knows_descendants(tree) && !(tree->callers && tree->callers->count > 0) &&
+           procfs_lists_children(tree->procfs, tree->root);
+}
+
 /* Signals what can be found by descent, in the time that its own processes take: no process of
  * another tree is read, and of its own only what is never locked. But a group of which none
  * descends from the root may be a later one of that number, whose first process has ended: then all
- * are listed. False: nothing was found, or it would not do, as the caller's children are known by
- * their start only. */
+ * are listed. Returns whether something was found; where not, the caller has to search. */
 static bool signal_descendants(const struct tree *tree, int signo)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
     bool complete = true;
     uint64_t print;
 
-    if (!knows_descendants(tree) || (tree->callers && tree->callers->count > 0) ||
-        !procfs_lists_children(tree->procfs, tree->root))
+    if (!is_known_by_descent(tree))
         return false;
     list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
     enum tree_state state = signal_found(tree, &all, signo, &print, &complete);

@@ -642,6 +642,7 @@ static int prepare_run(struct supervisor *s)
     return 0;
 }
 
+/* The outcome follows from the fate of the command, unless it was decided before. */
 static void conclude_run(struct supervisor *s)
 {
     struct supervisor_outcome *outcome = s->outcome;
