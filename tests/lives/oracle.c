@@ -841,7 +841,8 @@ static void check_rest(struct run *run)
 {
     const struct proc *command = run->command;
     bool rests = run->command_alive && is_at_rest(command) && process_can_run(run->supervisor) &&
-                 !run->termed_at; /* KILL follows, "the time between TERM and KILL" later */
+                 !run->termed_at && /* KILL follows, "the time between TERM and KILL" later */
+                 !(run->stopper && process_exists(run->stopper)); /* as TERM follows --stop */
 
     if (!rests)
         run->rests_since = 0;
