@@ -624,13 +624,13 @@ static void run_by_chance(struct simulation *sim, unsigned seed, enum conditions
 
 /* How many runs by chance there are of each of four kinds, unless RLOCK_RUNS says so; and how many
  * of them are one test. */
-#define RUNS 600
-#define PART 200
+#define RUNS_BY_CHANCE 600
+#define PART           200
 
 static void test_chance(unsigned first, const char *name, enum conditions conditions)
 {
     const char *wanted = getenv("RLOCK_RUNS");
-    unsigned runs = wanted ? (unsigned)atoi(wanted) : RUNS;
+    unsigned runs = wanted ? (unsigned)atoi(wanted) : RUNS_BY_CHANCE;
 
     for (unsigned part = 0; part < runs / PART; part++) {
         struct simulation sim = {.loop = NULL};
