@@ -64,8 +64,8 @@ start_file() {
 # who runs the tests. In a script of a test, "rlock" is the program to test; await, worker and the
 # other tools are in PATH, too.
 clean_environment() {
-    mkdir "$BATS_FILE_TMPDIR/path"
-    ln -s "$RLOCK" "$BATS_FILE_TMPDIR/path/rlock"
+    mkdir -p "$BATS_FILE_TMPDIR/path"
+    ln -sf "$RLOCK" "$BATS_FILE_TMPDIR/path/rlock"
     export PATH=$BATS_FILE_TMPDIR/path:$RLOCK_TEST_TOOLS:$PATH
     unset RLOCK_OWNER RLOCK_PREFIX RLOCK_PASSWORD RLOCK_SENTINEL_PASSWORD XDG_CONFIG_HOME NO_COLOR
     unset CI CI_JOB_URL GITHUB_ACTIONS GITHUB_RUN_ID BUILD_URL BUILDKITE_BUILD_URL CIRCLE_BUILD_URL
