@@ -469,8 +469,13 @@ of_another() {
     [[ $output == *'unfit    members'*'different clusters'* ]]
 }
 
+# has_asked_holder KEY: its record was written since it was put there once.
+has_asked_holder() {
+    (($(of_another get "rlock:{$1}" -w json | jq '.kvs[0].version') > 1))
+}
+
 @test "a member is restored from a snapshot, and its revisions come again: messages are heard" {
-    local number
+    local number host
     another_begins
     of_another snapshot save "$T/snapshot"
     for number in {1..30}; do of_another put "$number" "$number"; done
@@ -478,12 +483,17 @@ of_another() {
     hold a k --lease 24h
     poll_until 20 renewed k # it listens
     of_another get 'rlock:{k}' --print-value-only | grep . >"$T/record"
+    host=$(children_of "$(agent_of "${pid[a]}")" rlock-etcd)
+    kill -STOP "$host" # until the message is told
     terminate another
     of_another snapshot restore "$T/snapshot" --data-dir "$T/restored" --name another \
         --initial-cluster "another=$its_peers" --initial-advertise-peer-urls "$its_peers"
     another "$T/restored"
     of_another put 'rlock:{k}' <"$T/record"
-    run -0 rlock force-release --yes k
+    bg f rlock force-release --yes k
+    poll_until 60 has_asked_holder k
+    kill -CONT "$host"
+    ends_with f 0 60
     ends_with a 79 60
     contains "$T/a.err" 'revoked by'
 }

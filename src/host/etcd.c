@@ -27,6 +27,8 @@
 /* So many operations, and so many conditions, a transaction may have: etcd's --max-txn-ops, where
  * it is not set. */
 #define OPERATIONS_MAX 128
+/* Of a store that is empty. */
+#define FIRST_REVISION 1
 
 static struct {
     struct clockless known;
@@ -413,7 +415,8 @@ static void leave_stream(void)
 
 /* Takes one message of the stream. An event that was compacted away is not heard: a waiter asks now
  * and then. A member that answers the stream with an earlier revision was restored from a snapshot,
- * or is behind: what is told from there on is heard, some of it twice. */
+ * or is behind: all that it has told is heard, as some of that may have been told since; some is
+ * heard twice. */
 static void take_message(struct slice message)
 {
     int64_t revision = protobuf_find(protobuf_find(message, HEADER).bytes, REVISION).value;
@@ -433,7 +436,7 @@ static void take_message(struct slice message)
     if (compacted > etcd.heard)
         etcd.heard = compacted;
     if (is_earlier)
-        etcd.heard = revision;
+        etcd.heard = FIRST_REVISION;
     if (canceled || is_earlier)
         leave_stream();
 }
