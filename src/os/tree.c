@@ -368,6 +368,13 @@ static enum tree_state signal_unseen(const struct tree *tree, int signo)
     return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
+/* The number of a child may be that of another process since the children were listed. One whose
+ * parent has died is the root's, while that lives. */
+static bool is_still_below(const struct tree *tree, pid_t parent, const struct process *child)
+{
+    return tree->root == 0 || child->parent == parent || child->parent == tree->root;
+}
+
 /* Kills a process, and before it those below it: when it is dead, they are the children of others.
  * It reads of them only what is never locked. */
 static void kill_below(const struct search *search, const struct process *process, int depth)
@@ -379,7 +386,7 @@ static void kill_below(const struct search *search, const struct process *proces
     procfs_add_children(procfs, process, &children);
     for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
         if (procfs_read_status(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
-            may_belong(search, &child))
+            is_still_below(search->tree, process->pid, &child) && may_belong(search, &child))
             kill_below(search, &child, depth + 1);
     }
     deliver_signal(search->tree, process, SIGKILL);

@@ -667,6 +667,36 @@ static void test_group_without_its_first(const char *guard, int leader)
     remove_tree("");
 }
 
+/* The guard is stopped between the list of children and a look at one of them. */
+static void test_number_of_a_child(void)
+{
+    static const struct row stranger = {151, 1, 151, 151, 1, 230, "x", "", "", "a stranger"};
+    struct process_list seen = {noted, COUNT(noted), 0};
+    char name[40], children[40];
+
+    make_world(true);
+    make_process(&stranger, true);
+    snprintf(name, sizeof name, "task/%d/children", (int)pid_of(120));
+    snprintf(children, sizeof children, "%d %d ", (int)pid_of(121), (int)pid_of(151));
+    make_file(120, name, children);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs,
+                              .root = getpid(),
+                              .except = pid_of(101),
+                              .leader = -1,
+                              .owner = OWNER,
+                              .noted = &seen,
+                              .noted_count = 1};
+    notes_deeds = true;
+    *deeds = '\0';
+    tree_signal(&tree, SIGKILL);
+    tap_ok(strstr(deeds, "kill 121") && !strstr(deeds, "kill 151"),
+           "H125 a stranger that has got the number of a child is not killed: %s", deeds);
+    notes_deeds = false;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
 /* The file may be refused, or no descriptor be left for it. */
 static void test_cgroup_that_does_not_kill(void)
 {
@@ -773,6 +803,7 @@ int main(void)
     test_group_of_a_reaped_command();
     test_group_without_its_first("who has reaped the command", -1);
     test_group_without_its_first("who has a pidfd of it", STDIN_FILENO);
+    test_number_of_a_child();
     test_cgroup_that_does_not_kill();
     test_child_of_another();
     test_reserve();
