@@ -118,6 +118,7 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
     job->look_at = MOMENT_NEVER;
     job->child = (struct child){.handle = -1, .note = note};
     job->stop_command.plan = plan;
+    job->stop_command.note = agent->shared ? &agent->shared->stop_note : NULL;
     terminal_init(&job->terminal);
     sigemptyset(&job->handed_on);
     if (!kernel_lets_guard())
@@ -282,7 +283,6 @@ static void begin_to_end(struct job *job)
     struct moment now = moment_now();
 
     job->term_at = now;
-    job->stop_command.note = job->agent->shared ? &job->agent->shared->stop_note : NULL;
     if (job->ends_command)
         stop_command_start(&job->stop_command, &job->inherited, cgroup_of(job),
                            job->stop.tree.kill_at);

@@ -167,15 +167,6 @@ static bool has_command(const struct watchdog *watchdog)
     return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE;
 }
 
-/* False if there is nothing to end, or the supervisor has begun to. */
-static bool claim_end(struct watchdog *watchdog)
-{
-    if (!watchdog->stopping)
-        watchdog->known.stopping_since = awake_now();
-    return has_command(watchdog) &&
-           run_claim_end(watchdog->shared, &watchdog->known.stopping_since);
-}
-
 /* A command of --stop that the supervisor has started ends by itself, or by KILL. */
 static enum tree_state terminate_command(struct watchdog *watchdog)
 {
@@ -184,7 +175,7 @@ static enum tree_state terminate_command(struct watchdog *watchdog)
     watchdog->tree.spared = stop > 0 ? stop : 0;
     enum tree_state state = kill_tree_terminate(&watchdog->tree);
     watchdog->tree.spared = 0;
-    return state == TREE_GONE ? tree_signal(&watchdog->tree, 0) : state;
+    return stop > 0 && state == TREE_GONE ? tree_signal(&watchdog->tree, 0) : state;
 }
 
 /* Sends TERM, once the command of --stop lets it. */
@@ -218,15 +209,22 @@ static bool is_over(const struct watchdog *watchdog)
  * claim, and runs the command. */
 static void leave_watching(struct watchdog *watchdog, bool late)
 {
-    bool ends = !late && !is_over(watchdog) && claim_end(watchdog);
+    bool over = is_over(watchdog), lives = false, ends = false;
+
+    if (!late && !over) {
+        if (!watchdog->stopping)
+            watchdog->known.stopping_since = awake_now();
+        lives = has_command(watchdog);
+        ends = lives && run_claim_end(watchdog->shared, &watchdog->known.stopping_since);
+    }
     bool barred = watchdog_bar_stop_command(watchdog);
 
-    if (barred && is_over(watchdog)) {
+    if (barred && over) {
         conclude_kill(watchdog, TREE_GONE);
     } else if (late) {
         kill_command(watchdog);
     } else {
-        if ((ends || (barred && !watchdog->stop_command.begun)) && has_command(watchdog) &&
+        if (lives && (ends || (barred && !watchdog->stop_command.begun)) &&
             stop_command_start(&watchdog->stop_command, NULL, NULL, kill_at(watchdog)))
             raise_alarm(watchdog, WATCHDOG_DELAYING, TREE_LIVE);
         else
