@@ -593,7 +593,7 @@ static void check_certificates(struct probe *probe)
     char fault[SAID_SIZE] = "";
 
     address.urls = &url;
-    for (size_t i = 0; all->tls && !all->path && i < all->host_count; i++) {
+    for (size_t i = 0; i < all->host_count; i++) {
         url.hosts[0] = all->hosts[i];
         if (certificate_look(&address, probe->dialect, &one, fault, sizeof fault) &&
             (!first.whose || one.spare_s < first.spare_s))
@@ -606,9 +606,18 @@ static void check_certificates(struct probe *probe)
                       "cannot tell when it ends: %s", fault);
 }
 
-static void examine_server(struct probe *probe)
+static void check_encryption(struct probe *probe)
 {
     const struct store_address *address = probe->plan->address;
+    const struct url *url = address->urls;
+
+    diagnosis_add_encryption(&probe->server->diagnosis, url, url->password || address->password);
+    if (url->tls && !url->path)
+        check_certificates(probe);
+}
+
+static void examine_server(struct probe *probe)
+{
     struct checked_server *server = probe->server;
     bool is_mysql = probe->dialect->is_mysql;
 
@@ -626,9 +635,7 @@ static void examine_server(struct probe *probe)
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)strcspn(version, " -"), version);
     check_ping(probe);
-    diagnosis_add_encryption(&server->diagnosis, address->urls,
-                             address->urls->password || address->password);
-    check_certificates(probe);
+    check_encryption(probe);
     check_clock(probe);
     check_reads(probe);
     if (is_mysql)
@@ -665,11 +672,8 @@ static void examine_by_host(struct probe *probe, const char *const *tests)
     snprintf(server->figures.version, sizeof server->figures.version, "%.*s",
              (int)sizeof server->figures.version - 1, probe->values[1]);
     check_ping(probe);
-    if (address->urls->kind->secure) {
-        diagnosis_add_encryption(&server->diagnosis, address->urls,
-                                 address->urls->password || address->password);
-        check_certificates(probe);
-    }
+    if (address->urls->kind->secure)
+        check_encryption(probe);
     for (; *tests && server->diagnosis.worst != LEVEL_UNFIT; tests++) {
         if (ask_sql(probe, *tests))
             add_finding(probe, *tests, level_of(probe->values[0]), probe->values[1],
