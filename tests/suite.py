@@ -93,10 +93,11 @@ class File:
 def tests_for_make(target, files, others=None):
     """Returns make's TESTS, or None for all of the target. others: "but" or "and" is done with
     these files."""
-    names = {"check": "check_tests", "check-long": "long_tests"}
+    own = {"check": "$(check_tests)", "check-long": "$(long_tests)",
+           "check-nightly": "$(long_tests_apart) $(nightly_tests)"}[target]  # fmt: skip
     if others == "but":
-        return f"$(filter-out {' '.join(files)},$({names[target]}))"
-    return " ".join([*files, f"$({names[target]})"] if others else files) or None
+        return f"$(filter-out {' '.join(files)},{own})"
+    return " ".join([*files, own] if others else files) or None
 
 
 class Suite:

@@ -146,6 +146,9 @@ def chosen_tests(_place):
         got = suite.tests_for_make("check", ["a", "b"], others)
         if got != want:
             yield f"{others}: {got!r}"
+    nightly = suite.tests_for_make("check-nightly", ["a"], "and")
+    if nightly != "a $(long_tests_apart) $(nightly_tests)":
+        yield f"nightly: {nightly!r}"
     if suite.tests_for_make("check", []) is not None:
         yield "without a FILE, the target has its own"
 
