@@ -69,12 +69,22 @@ databases_start() {
     done
 }
 
-# with_database NAME: what comes next is with this server.
+# with_database NAME: what comes next is with this server; skips the test where it is not here.
 with_database() {
+    [[ $DATABASES == *$1* ]] || skip "there is no $1 with its driver"
     echo "-- $1"
     export DATABASE=$1 RLOCK_URL
     RLOCK_URL=$(database_url "$1")
     rm -rf "${T:?}"/*
+}
+
+# relay_to_database OLD NEW, or WORD FILE: starts a relay to this server, as sql_relay.py has them.
+# Sets "through", the URL by way of it.
+relay_to_database() {
+    local port
+    port=$(database_port "$DATABASE")
+    bg_prints relay python3 "$TESTS/sql_relay.py" "$port" "$@"
+    through=${RLOCK_URL/:$port/:$(<"$T/relay.out")}
 }
 
 # on_each FUNCTION [ARGUMENT...]: with each server.

@@ -13,9 +13,8 @@ setup_file() {
 # statement with WORD, until "let_go". Returns when the relay does so.
 run_a_held_back() {
     rm -f "$T/go" "$T/go.held"
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$(database_port "$DATABASE")" "$1" "$T/go"
-    bg a rlock run -u "${RLOCK_URL/:$(database_port "$DATABASE")/:$(<"$T/relay.out")}" "${@:2}" -- \
-        touch "$T/ran"
+    relay_to_database "$1" "$T/go"
+    bg a rlock run -u "$through" "${@:2}" -- touch "$T/ran"
     poll_until 20 test -e "$T/go.held"
 }
 
@@ -117,42 +116,40 @@ let_go() {
     terminate relay
 }
 
-# A procedure takes the place of each COMMIT: it undoes the first two, and says what Group
-# Replication does where another node was quicker.
-@test "MySQL: a commit that the server has undone is done again" {
-    with_mariadb
+# commits_are_undone COUNT SQLSTATE ERRNO MESSAGE: a procedure takes the place of each COMMIT by way
+# of "through": it undoes the first COUNT, and says that.
+commits_are_undone() {
+    with_database mysql
     database_sql mysql 'CREATE TABLE refused (n INT)'
-    database_client mysql locks --delimiter=// -e "CREATE PROCEDURE c() IF (SELECT count(*) FROM refused) < 2 THEN
+    database_client mysql locks --delimiter=// -e "CREATE PROCEDURE c() IF (SELECT count(*) FROM refused) < $1 THEN
         ROLLBACK; INSERT INTO refused VALUES (1); COMMIT;
-        SIGNAL SQLSTATE '40000' SET MYSQL_ERRNO = 3101, MESSAGE_TEXT = 'Plugin instructed'; ELSE
+        SIGNAL SQLSTATE '$2' SET MYSQL_ERRNO = $3, MESSAGE_TEXT = '$4'; ELSE
         COMMIT; END IF"
     database_sql mysql "GRANT EXECUTE ON PROCEDURE locks.c TO locker@'%'"
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" ';COMMIT' ';CALL c'
-    run -0 --separate-stderr rlock run -n --server-wait 0 \
-        -u "${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}" k -- echo ran
-    [[ $output == ran && ! $stderr ]]
-    [[ $(database_sql mysql 'SELECT count(*) FROM refused') == 2 ]]
+    relay_to_database ';COMMIT' ';CALL c'
+}
+
+# were_undone COUNT: so many were, and no more will be.
+were_undone() {
+    [[ $(database_sql mysql 'SELECT count(*) FROM refused') == "$1" ]]
     database_sql mysql 'DROP PROCEDURE c'
     database_sql mysql 'DROP TABLE refused'
     terminate relay
 }
 
+# As Group Replication says where another node was quicker.
+@test "MySQL: a commit that the server has undone is done again" {
+    commits_are_undone 2 40000 3101 'Plugin instructed'
+    run -0 --separate-stderr rlock run -n --server-wait 0 -u "$through" k -- echo ran
+    [[ $output == ran && ! $stderr ]]
+    were_undone 2
+}
+
 @test "MySQL: a commit that a member of Group Replication has undone, as it leaves, is waited for" {
-    with_mariadb
-    database_sql mysql 'CREATE TABLE refused (n INT)'
-    database_client mysql locks --delimiter=// -e "CREATE PROCEDURE c() IF (SELECT count(*) FROM refused) < 1 THEN
-        ROLLBACK; INSERT INTO refused VALUES (1); COMMIT;
-        SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3100, MESSAGE_TEXT = 'Error on observer'; ELSE
-        COMMIT; END IF"
-    database_sql mysql "GRANT EXECUTE ON PROCEDURE locks.c TO locker@'%'"
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" ';COMMIT' ';CALL c'
-    run -0 rlock run -n --server-wait 60s -u "${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}" \
-        k -- echo ran
+    commits_are_undone 1 HY000 3100 'Error on observer'
+    run -0 rlock run -n --server-wait 60s -u "$through" k -- echo ran
     [[ $output == *ran ]]
-    [[ $(database_sql mysql 'SELECT count(*) FROM refused') == 1 ]]
-    database_sql mysql 'DROP PROCEDURE c'
-    database_sql mysql 'DROP TABLE refused'
-    terminate relay
+    were_undone 1
 }
 
 # warn_at_writes: the server warns of each write, as near the end of its transaction numbers.
@@ -209,13 +206,6 @@ no_warnings() {
     terminate relay
 }
 
-# with_mariadb: for what only this one does.
-with_mariadb() {
-    [[ $DATABASES == *mysql* ]] || skip 'MariaDB with its host is not here'
-    export DATABASE=mysql RLOCK_URL
-    RLOCK_URL=$(database_url mysql)
-}
-
 sleepers() {
     [[ $(database_sql mysql "SELECT count(*) FROM information_schema.processlist
         WHERE user = 'locker' AND info LIKE 'SELECT IF(EXISTS%'") == "$1" ]]
@@ -240,14 +230,13 @@ served() {
 }
 
 @test "MariaDB: a waiter sleeps in the server and is woken; where that is refused, it looks" {
-    with_mariadb
+    with_database mysql
     served "$RLOCK_URL"
     woken=$took
     run rlock doctor
     [[ $output == *"fine     wake-up      waiters sleep in the server, and KILL QUERY wakes"* ]]
     [[ $output == *"fine     reads        the server that takes the writes answers the reads"* ]]
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" 'KILL QUERY' 'KILL QUREY'
-    through=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    relay_to_database 'KILL QUERY' 'KILL QUREY'
     served "$through"
     echo "woken: $woken ms, looking: $took ms"
     run rlock doctor -u "$through"
@@ -258,7 +247,7 @@ served() {
 @test "H9 MariaDB: a waiter that cannot have a second connection keeps its place" {
     version() { database_sql mysql "SELECT version FROM rlock_record WHERE name = 'rlock:{k}'"; }
     later() { (($(version) > before + 2)); }
-    with_mariadb
+    with_database mysql
     hold a k --lease 60s
     queue b k
     poll_until 15 sleepers 1
@@ -288,7 +277,7 @@ served() {
 }
 
 @test "H120 MariaDB: without the rows that are locked in place of records, nothing is locked" {
-    with_mariadb
+    with_database mysql
     database_sql mysql 'DELETE FROM rlock_gate'
     says 69 'has no tables for locks' run --server-wait 0 k -- touch "$T/ran"
     run -0 rlock init

@@ -191,7 +191,6 @@ limit_statements() {
 }
 
 @test "the doctor: a table that a crash empties, and one that keeps nothing of what is written" {
-    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
     with_database postgresql
     database_sql postgresql 'ALTER TABLE rlock_record SET UNLOGGED'
     prints 1 '*warning  durability   the table of locks is unlogged*SET LOGGED*' doctor
@@ -212,23 +211,20 @@ semi_sync() {
 }
 
 @test "MariaDB: the doctor warns of semi-synchronous replication that does without a replica" {
-    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     with_database mysql
     # Each connection is taken for a replica's.
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" "'Binlog Dump%'" "'%'           "
-    url=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
-    prints 1 '*warning  replicas *its replicas are asynchronous*' doctor -u "$url"
+    relay_to_database "'Binlog Dump%'" "'%'           "
+    prints 1 '*warning  replicas *its replicas are asynchronous*' doctor -u "$through"
     semi_sync enabled=1 timeout=10000
-    prints 1 '*warning  replicas *waits for a replica for 10s at most*' doctor -u "$url"
+    prints 1 '*warning  replicas *waits for a replica for 10s at most*' doctor -u "$through"
     semi_sync timeout=4294967295 wait_no_slave=0
-    prints 1 '*warning  replicas *only while there is one*' doctor -u "$url"
+    prints 1 '*warning  replicas *only while there is one*' doctor -u "$through"
     semi_sync wait_no_slave=1
-    prints 1 '*fine     replicas *a replica is semi-synchronous*' doctor -u "$url"
+    prints 1 '*fine     replicas *a replica is semi-synchronous*' doctor -u "$through"
     semi_sync timeout=10000 enabled=0
 }
 
 @test "PostgreSQL: the doctor warns of tables in two schemas, as their users do not meet" {
-    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
     with_database postgresql
     run rlock doctor
     [[ $output != *'such tables'* ]]
@@ -241,7 +237,6 @@ semi_sync() {
 }
 
 @test "MariaDB: the doctor warns of a table in an engine without transactions" {
-    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     with_database mysql
     for table in rlock_gate Engine_2_gate; do
         url=$RLOCK_URL
@@ -257,31 +252,27 @@ semi_sync() {
 }
 
 @test "MariaDB: the doctor warns of a pool of too few threads, as each waiter sleeps in one" {
-    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     with_database mysql
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" '@@thread_handling' "'pool-of-threads'"
-    url=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    relay_to_database '@@thread_handling' "'pool-of-threads'"
     most=$(database_sql mysql 'SELECT @@thread_pool_max_threads')
     database_sql mysql 'SET GLOBAL thread_pool_max_threads = 1'
-    prints 1 '*warning  connections *of 1 are taken*threads of a pool*' doctor -u "$url"
+    prints 1 '*warning  connections *of 1 are taken*threads of a pool*' doctor -u "$through"
     database_sql mysql "SET GLOBAL thread_pool_max_threads = $most"
-    prints 1 '*fine     connections *' doctor -u "$url"
+    prints 1 '*fine     connections *' doctor -u "$through"
 }
 
 # A crash of the host takes the end of the log, and with that what it says of the tables.
 @test "MariaDB: the doctor warns of a binary log that is not written to disk with each commit" {
-    [[ $DATABASES == *mysql* ]] || skip 'there is no MariaDB'
     with_database mysql
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$MYSQL_PORT" '@@log_bin' 'TRUE     '
-    url=${RLOCK_URL/:$MYSQL_PORT/:$(<"$T/relay.out")}
+    relay_to_database '@@log_bin' 'TRUE     '
     database_sql mysql 'SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_binlog = 0'
     prints 1 '*warning  durability   there is a binary log, and sync_binlog is not 1*' \
-        doctor -u "$url"
+        doctor -u "$through"
     prints 0 '*fine     durability *' doctor
     database_sql mysql 'SET GLOBAL sync_binlog = 1'
-    prints 0 '*fine     durability *' doctor -u "$url"
+    prints 0 '*fine     durability *' doctor -u "$through"
     database_sql mysql 'SET GLOBAL innodb_flush_log_at_trx_commit = 2, GLOBAL sync_binlog = 0'
-    prints 1 '*warning  durability   innodb_flush_log_at_trx_commit is not 1*' doctor -u "$url"
+    prints 1 '*warning  durability   innodb_flush_log_at_trx_commit is not 1*' doctor -u "$through"
 }
 
 # swallows SQL UNDO: with a table like that nothing is run.

@@ -26,12 +26,6 @@ teardown_file() {
     databases_end
 }
 
-# needs NAME
-needs() {
-    [[ $DATABASES == *$1* ]] || skip "there is no $1"
-    with_database "$1"
-}
-
 # its_url NAME HOSTS
 its_url() {
     echo "$1://locker:p%20w@$2/locks"
@@ -66,7 +60,7 @@ goes_on() {
 }
 
 @test "H166 of several hosts the one that takes writes has the locks, wherever it stands" {
-    needs postgresql
+    with_database postgresql
     standby_start
     local first=127.0.0.1:$POSTGRESQL_PORT second=127.0.0.1:$STANDBY_PORT gone
     gone=127.0.0.1:$(free_ports 1)
@@ -92,7 +86,7 @@ goes_on() {
 
 # The standby has the same port, for the name that has both addresses.
 @test "H166 the primary is killed, its standby promoted: by list, name and proxy no loss" {
-    needs postgresql
+    with_database postgresql
     local port=$POSTGRESQL_PORT list RLOCK=$RLOCK
     list=$(its_url postgresql "127.0.0.1:$port,127.0.0.2:$port")
     standby_start 127.0.0.2 "$port"
@@ -121,7 +115,7 @@ goes_on() {
 }
 
 @test "H166 the primary stands still, its standby is promoted: the list leaves the former one" {
-    needs postgresql
+    with_database postgresql
     standby_start
     RLOCK_URL=$(its_url postgresql "127.0.0.1:$POSTGRESQL_PORT,127.0.0.1:$STANDBY_PORT")
     hold_by k "$RLOCK_URL"
@@ -135,7 +129,7 @@ goes_on() {
 
 # The lock's record is on its way to the standby when the primary dies.
 @test "H146 an asynchronous standby lacks a lock: its command is stopped, beside the next one" {
-    needs postgresql
+    with_database postgresql
     standby_start
     wait_for_standbys ''
     RLOCK_URL=$(its_url postgresql "127.0.0.1:$POSTGRESQL_PORT,127.0.0.1:$STANDBY_PORT")
@@ -198,7 +192,7 @@ replica_has_all() {
 }
 
 @test "H166 a primary of MariaDB becomes read-only, its replica takes writes: no lock is lost" {
-    needs mysql
+    with_database mysql
     replica_start
     local first=127.0.0.1:$MYSQL_PORT second=127.0.0.1:$REPLICA_PORT
     RLOCK_URL=$(its_url mysql "$second,$first")

@@ -133,15 +133,14 @@ is_awaited() {
 }
 
 @test "a row that comes between the locking and the reading, and is taken then, stays Java's" {
-    [[ $DATABASES == *postgresql* ]] || skip "there is no PostgreSQL"
     with_database postgresql
     rlock run k -- true # a lock that is new looks at one more record, and begins again
     # rlock has locked the row, which is not there, and waits until it may read its own record.
     database_sql postgresql 'BEGIN; LOCK TABLE rlock_record IN ACCESS EXCLUSIVE MODE;
         SELECT pg_sleep(60)' >/dev/null 2>&1 3>&- &
     poll_until 20 is_locked
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$POSTGRESQL_PORT" "INSERT INTO" "$T/go"
-    bg a rlock run -u "${RLOCK_URL/:$POSTGRESQL_PORT/:$(<"$T/relay.out")}" --server-wait 60s \
+    relay_to_database "INSERT INTO" "$T/go"
+    bg a rlock run -u "$through" --server-wait 60s \
         --mirror shedlock:nightly k -- true
     poll_until 20 is_awaited
     sql "INSERT INTO shedlock VALUES('nightly', $(utc), $(utc), 'app-0')"

@@ -129,10 +129,8 @@ round() {
 
 # run_a_held_back NAME KEY: its transaction stands still in front of what it writes, until "let_go".
 run_a_held_back() {
-    bg_prints relay python3 "$TESTS/sql_relay.py" "$(database_port "$DATABASE")" 'INSERT INTO' \
-        "$T/go"
-    bg "$1" rlock run -u "${RLOCK_URL/:$(database_port "$DATABASE")/:$(<"$T/relay.out")}" \
-        --server-wait 60s "$2" -- true
+    relay_to_database 'INSERT INTO' "$T/go"
+    bg "$1" rlock run -u "$through" --server-wait 60s "$2" -- true
     poll_until 20 test -e "$T/go.held"
 }
 
@@ -213,7 +211,6 @@ all_left() {
 }
 
 @test "H168 init makes its tables and its view whatever strings look like by default" {
-    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
     with_database postgresql
     for_all_sessions 'standard_conforming_strings = off'
     RLOCK_URL+='?table=unlike'

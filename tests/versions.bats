@@ -381,7 +381,6 @@ host_by_host() {
 }
 
 @test "a fleet with locks in PostgreSQL is upgraded host by host amid its runs, and taken back" {
-    [[ $DATABASES == *postgresql* ]] || skip "no PostgreSQL with its driver here"
     with_database postgresql
     both_ways host_by_host
 }
