@@ -16,4 +16,8 @@ setup() {
     echo '#include "run/job.h"' >>"$BATS_TEST_TMPDIR/src/base/text.c"
     top_srcdir=$BATS_TEST_TMPDIR run -1 "$BATS_TEST_DIRNAME/floors"
     [[ $output == *$'\nnot ok '*' - no include goes up'$'\n# '*text* ]]
+    [[ $output != *'not ok'*' - no two tests have one name'* ]]
+    echo 'bats_tests += tests/floors.bats' >>"$BATS_TEST_TMPDIR/Makefile.am"
+    top_srcdir=$BATS_TEST_TMPDIR run -1 "$BATS_TEST_DIRNAME/floors"
+    [[ $output == *$'\nnot ok '*' - no two tests have one name'$'\n# tests/floors'$'\n'* ]]
 }
