@@ -84,6 +84,7 @@ there_are() {
     for number in -1 x 1.5 100001 ''; do
         run -64 rlock limit k "$number"
     done
+    says 64 '^rlock: limit: unknown option -1 .N and DUR are never negative.$' limit k -1
     run -64 rlock limit
     run -64 rlock limit k 1 2
     run -64 rlock limit --delete k 1

@@ -129,6 +129,8 @@ static bool refuse_option(const struct option_row *rows, const char *word,
 {
     if (optopt >= ROW_BASE)
         return set_fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
+    if (optopt >= '0' && optopt <= '9')
+        return set_fault(arguments, "unknown option -%c (N and DUR are never negative)", optopt);
     if (optopt)
         return set_fault(arguments, "unknown option -%c", optopt);
     size_t length = strcspn(word, "=");

@@ -67,6 +67,7 @@ static const struct {
     {"run --foo=secret k", "unknown option --foo"},
     {"run -z k", "unknown option -z"},
     {"run -nz k", "unknown option -z"},
+    {"run k -15m", "unknown option -1 (N and DUR are never negative)"},
     {"run --wa 5s k", "ambiguous option --wa"},
     {"run --no-wait=1 k", "option --no-wait takes no argument"},
     {"run k --wait", "option --wait needs an argument"},
