@@ -58,6 +58,13 @@ static void lack(struct server_facts *facts, const char *name)
         facts->lacks[i] |= strcmp(rights[i].name, name) == 0;
 }
 
+static void miss(struct server_facts *facts, const char *name)
+{
+    lack(facts, name);
+    for (size_t i = 0; *rights[i].name; i++)
+        facts->unknown[i] |= strcmp(rights[i].name, name) == 0;
+}
+
 static const struct store_kind *record_of(const char *scheme)
 {
     for (size_t i = 0; stores[i]; i++)
@@ -80,6 +87,8 @@ static void set(struct scenario *scenario, const char *word)
     else if (strncmp(word, name "=", sizeof name) == 0) where = number * (unit)
     if (strncmp(word, "lacks=", 6) == 0)
         lack(facts, value);
+    else if (strncmp(word, "unknown=", 8) == 0)
+        miss(facts, value);
     NUMBER(facts->reached, "reached");
     else if (strcmp(word, "denied=1") == 0) facts->failure.cause = CAUSE_DENIED;
     NUMBER(facts->expiry.spare_s, "spare");
@@ -279,6 +288,10 @@ static const struct {
     {"lacks=scan lacks=hset", "without +scan locks and latches cannot be listed", ""},
     {"lacks=scan", "without +scan locks and latches cannot be listed",
      "ACL SETUSER default +scan" KEEPS},
+    {"unknown=role", "without +role a replica is not noticed",
+     "the server has no such command: take it out of its rename-command"},
+    {"unknown=role lacks=scan", "without +scan locks and latches cannot be listed",
+     "ACL SETUSER default +scan" KEEPS},
     {"lacks_keys=1 lacks_channels=1 lacks=pexpire", "without ~rlock:* (keys) nothing works",
      "ACL SETUSER default ~rlock:* &rlock:* +pexpire" KEEPS},
     {"lacks=multi rights_known=0", "without +multi no lock can be waited for", ALL_RIGHTS KEEPS},
@@ -323,11 +336,11 @@ static const struct {
             "NOPERM this user has no permissions to run the 'publish' command",
             "NOPERM User limited has no permissions to run the 'subscribe' command",
             "NOPERM User keykeeper has no permissions to run the 'hget' command",
-            "ERR unknown command 'HGET', with args beginning with: 'k' 'f' ",
-            "ERR unknown command `HGET`, with args beginning with: ",
             "EXECABORT Transaction discarded because of: NOPERM this user has no permissions to "
             "run the "
             "'exec' command")},
+    {RIGHTS_NO_COMMAND, INPUTS("ERR unknown command 'HGET', with args beginning with: 'k' 'f' ",
+                               "ERR unknown command `HGET`, with args beginning with: ")},
     {RIGHTS_LACK_KEYS,
      INPUTS("NOPERM this user has no permissions to access one of the keys used as arguments",
             "NOPERM No permissions to access a key",

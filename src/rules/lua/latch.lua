@@ -82,7 +82,13 @@ local function set(latch)
   latch = { count = count, left = count, word = word, since = now, expires = now + ttl }
   redis.call('HSET', key, 'k', KIND, 'n', whole(count), 'l', whole(count), 'g', word,
     's', whole(now), 'e', whole(latch.expires))
-  redis.call('PEXPIRE', key, ttl)
+  local bounded = redis.pcall('PEXPIRE', key, ttl)
+  if type(bounded) == 'table' and bounded.err then
+    -- A client without the right to expire keys leaves none. PEXPIRE before HSET would have a full
+    -- server take a new latch.
+    redis.call('HDEL', key, 'k', 'n', 'l', 'g', 's', 'e')
+    return bounded
+  end
   call_waiters()
   return describe_latch(latch)
 end

@@ -407,7 +407,8 @@ static void note_lack(struct server_facts *facts, size_t right, const redisReply
     enum rights_lack lack =
         reply->type == REDIS_REPLY_ERROR ? rights_judge(reply->str) : RIGHTS_FINE;
 
-    facts->lacks[right] |= lack == RIGHTS_LACK_COMMAND;
+    facts->unknown[right] |= lack == RIGHTS_NO_COMMAND;
+    facts->lacks[right] |= lack == RIGHTS_LACK_COMMAND || lack == RIGHTS_NO_COMMAND;
     facts->lacks_keys |= lack == RIGHTS_LACK_KEYS;
     facts->lacks_channels |= lack == RIGHTS_LACK_CHANNELS;
 }

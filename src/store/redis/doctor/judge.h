@@ -49,6 +49,7 @@ extern const struct right rights[RIGHTS_MAX];
 enum rights_lack {
     RIGHTS_FINE, /* another error, or none: the right is there */
     RIGHTS_LACK_COMMAND,
+    RIGHTS_NO_COMMAND, /* the server has none of that name */
     RIGHTS_LACK_KEYS,
     RIGHTS_LACK_CHANNELS,
 };
@@ -101,8 +102,9 @@ struct server_facts {
     char read_only[8]; /* whether it refuses writes as a replica: "yes" or "no" */
     int64_t timeout_s, clients, clients_max;
 
-    bool rights_known;      /* only if the user may use MULTI */
-    bool lacks[RIGHTS_MAX]; /* as in rights[] */
+    bool rights_known;        /* only if the user may use MULTI */
+    bool lacks[RIGHTS_MAX];   /* as in rights[] */
+    bool unknown[RIGHTS_MAX]; /* lacks it, and no right would help */
     bool lacks_keys, lacks_channels;
 };
 

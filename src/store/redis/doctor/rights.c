@@ -38,11 +38,11 @@ const struct right rights[RIGHTS_MAX] = {
 /* Up to Redis 6.2: "NOPERM this user has no permissions to run the 'hget' command or its
  * subcommand", "… to access one of the keys used as arguments"; from 7.0: "… to run the
  * 'hget' command", "… to access a key"; EXEC's is wrapped in an EXECABORT. A command that
- * was renamed away is unknown. */
+ * was renamed is unknown. */
 enum rights_lack rights_judge(const char *error)
 {
     if (strstr(error, "unknown command"))
-        return RIGHTS_LACK_COMMAND;
+        return RIGHTS_NO_COMMAND;
     if (!strstr(error, "NOPERM"))
         return RIGHTS_FINE;
     if (strstr(error, "to access") && strstr(error, "channel"))
@@ -137,13 +137,17 @@ void judge_rights_cure(const struct server_facts *facts, const struct requiremen
 {
     bool keys = facts->lacks_keys || !is_tried(facts, RIGHT_KEY);
     bool channels = facts->lacks_channels || !is_tried(facts, RIGHT_CHANNEL);
-    struct words words = {""};
+    struct words words = {""}, unknown = {""};
 
     /* All rights that are missing for any use; if that is not known, all that there are. */
     for (size_t i = 0; *rights[i].name; i++)
         if ((facts->lacks[i] || !facts->rights_known) &&
             (rights[i].use != RIGHT_CLUSTER || is_cluster(requirements)))
-            add_right(&words, i);
+            add_right(facts->unknown[i] ? &unknown : &words, i);
+    if (*unknown.text && !*words.text && !keys && !channels) {
+        snprintf(out, size, "the server has no such command: take it out of its rename-command");
+        return;
+    }
     snprintf(out, size, "ACL SETUSER %.30s%s%.*s%s%s%.*s%s%s; " ACL_KEEPS,
              requirements->url->user ? requirements->url->user : "default", keys ? " ~" : "",
              keys ? 100 : 0, requirements->prefix, keys ? ":*" : "", channels ? " &" : "",
