@@ -93,6 +93,23 @@ kill_all_agents() {
     no_waiters k
 }
 
+@test "H75 the agent of acquire is stopped: -w or a signal ends it, no place in the queue is left" {
+    hold a k --lease 60s
+    for keep in '' "--keep $$"; do
+        # shellcheck disable=SC2086
+        queued k bg b rlock acquire -w 3s $keep k
+        kill -STOP "$(children_of "${pid[b]}")"
+        ends_with b 75
+        no_waiters k
+        # shellcheck disable=SC2086
+        queued k bg b rlock acquire $keep k
+        kill -STOP "$(children_of "${pid[b]}")"
+        kill -TERM "${pid[b]}"
+        ends_with b 143
+        no_waiters k
+    done
+}
+
 @test "H75 the agent is stopped before it is answered: -n ends, and no place in the queue is left" {
     hold a k --lease 60s
     kill -STOP "$(redis_pid)"

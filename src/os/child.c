@@ -448,6 +448,12 @@ void child_signal_group(pid_t group, int signo)
     kill(-group, signo);
 }
 
+void child_continue(pid_t pid)
+{
+    kill(pid, SIGCONT);
+    kill(-pid, SIGCONT);
+}
+
 pid_t child_reap(pid_t pid, int *status)
 {
     return waitpid(pid, status, WNOHANG);

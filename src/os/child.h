@@ -47,6 +47,8 @@ pid_t child_fork_survivor(const char *name, int (*work)(const void *arg), const 
 void child_detach(void);
 /* To all of a process group; 0: that of this process. */
 void child_signal_group(pid_t group, int signo);
+/* Continues the child "pid", and its process group if it leads one. */
+void child_continue(pid_t pid);
 /* Reaps the child "pid", -1: any, if it has ended: its pid; 0 if none has, -1 if there is none.
  * status: as waitpid() sets it. */
 pid_t child_reap(pid_t pid, int *status);

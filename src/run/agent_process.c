@@ -114,6 +114,13 @@ bool agent_process_tell(const struct agent_process *agent, const struct agent_or
     return !agent->gone && channel_send(agent->channel, order, sizeof *order, fd);
 }
 
+struct moment agent_process_overdue(const struct agent_plan *plan)
+{
+    const struct keeper_plan *keeper = &plan->keeper;
+
+    return keeper->wait ? moment_plus(keeper->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
+}
+
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report)
 {
     int none, got = 0;

@@ -7,6 +7,9 @@
 
 #include "run/agent.h"
 
+/* One that has not answered for so long may be stopped: it is continued, again and again. */
+#define AGENT_NUDGE_NS (100 * NS_PER_MS)
+
 struct agent_process {
     pid_t pid;   /* 0 when it has been reaped */
     int channel; /* our end */
@@ -36,6 +39,9 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 /* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
  * caller's; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
+/* When it must have ended the wait for the lock, which it does a bit after its user's time. One
+ * that does not wait is to answer at once. */
+struct moment agent_process_overdue(const struct agent_plan *plan);
 /* The agent's next report; false if there is none now, or the agent is gone. */
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report);
 /* Lets go of it, as if this process had died: the agent, if there is one, releases what it has or

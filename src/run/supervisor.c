@@ -33,8 +33,6 @@
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
 /* The same when the user wants to leave, or this process has overslept the end of that time. */
 #define HURRY_NS (1 * NS_PER_SEC)
-/* An agent that has not answered for so long may be stopped: it is continued, again and again. */
-#define NUDGE_NS (100 * NS_PER_MS)
 /* That the loop, the command, and a channel to the next agent will take. */
 #define LATER_DESCRIPTORS 4
 /* So many agents may die in a row while the lock is waited for. */
@@ -432,33 +430,24 @@ static void listen_to_agent(struct supervisor *s)
 
 /* -- an agent that is stopped ----------------------------------------------------------------- */
 
-/* When an agent must have ended the wait for the lock, which it does a bit after its user's time.
- * One that does not wait is to answer at once. */
-static struct moment overdue_at(const struct supervisor *s)
-{
-    const struct keeper_plan *plan = &s->plan->agent.keeper;
-
-    if (s->outcome->granted)
-        return MOMENT_NEVER;
-    return plan->wait ? moment_plus(plan->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
-}
-
 /* Returns when to look at that again: then it is continued, if s->nudge_at has come. */
 static struct moment plan_nudge(struct supervisor *s)
 {
     struct moment now = moment_now();
+    struct moment overdue =
+        s->outcome->granted ? MOMENT_NEVER : agent_process_overdue(&s->plan->agent);
     /* While a lease runs, the deadline of the command needs no agent; but these have no other
      * end. */
     bool awaits_answer =
         s->agent.pid > 0 && !s->agent.over &&
-        (!wants_lock(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue_at(s), now));
+        (!wants_lock(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue, now));
 
     if (!awaits_answer) {
         s->nudge_at = MOMENT_NEVER;
-        return moment_reached(overdue_at(s), now) ? MOMENT_NEVER : overdue_at(s);
+        return moment_reached(overdue, now) ? MOMENT_NEVER : overdue;
     }
     if (s->nudge_at.ns == MOMENT_NEVER.ns)
-        s->nudge_at = moment_plus(now, NUDGE_NS);
+        s->nudge_at = moment_plus(now, AGENT_NUDGE_NS);
     return s->nudge_at;
 }
 
@@ -513,7 +502,7 @@ static void on_time(struct loop_timer *timer)
     listen_to_agent(s);
     if (moment_reached(s->nudge_at, moment_now())) {
         s->nudge_at = MOMENT_NEVER;
-        child_signal_group(s->agent.pid, SIGCONT);
+        child_continue(s->agent.pid);
     }
     if (wants_lock(s))
         job_tick(&s->job);

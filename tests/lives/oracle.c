@@ -1189,12 +1189,10 @@ static void check_at_least(const struct run *run)
                (double)run->outcome.held / 1e9);
 }
 
-/* An agent that does not answer is continued, or another one takes its place; but not that of
- * "rlock acquire", which is open (README.md). */
+/* An agent that does not answer is continued, or another one takes its place. */
 static void check_wait(const struct run *run)
 {
-    bool only_agent = !run->supervisor_stopped && !run->suspended && !run->signalled &&
-                      !(run->is_script && run->agent_stopped);
+    bool only_agent = !run->supervisor_stopped && !run->suspended && !run->signalled;
 
     if (run->waits > 0 && run->waits != NEVER && !run->outcome.granted && only_agent &&
         !circumstances.network_bad && kernel.load < 2 &&
