@@ -246,6 +246,25 @@ at_birth() { # NAME K [OPTION...]
     terminate a 143
 }
 
+@test "H99 paused until its queue is full and --at-most is over, rlock knows its lease: TERM, 124" {
+    need_strace
+    as_job bg_up a rlock run --lease 9s --at-most 3s k -- \
+        sh -c "trap ': >\"$T/cleaned\"; exit' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+    has_agent a
+    suspend a TSTP
+    strace -qq -o /dev/null -e inject=sendmsg:error=EAGAIN -p "$agent" &
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+    for _ in 1 2 3 4; do # the lease that it has heard of is over
+        renewed k
+    done
+    kill $!
+    poll_until 5 grep -q 'TracerPid:.0' "/proc/$agent/status"
+    kill -CONT "${pid[a]}"
+    ends_with a 124
+    [[ -e $T/cleaned ]]
+    run -1 grep 'lock lost' "$T/a.err"
+}
+
 @test "H135 --wait-descendants, two agents are killed: what is left is waited for under the lock" {
     bg_up a rlock run --lease 9s --wait-descendants k -- \
         sh -c "(await '$T/go') & : >'$T/a.up'; exit 9"

@@ -105,6 +105,7 @@ static void report_loss(struct agent *agent, const struct run_reason *why, bool 
     fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, why->cause));
     if (!is_leaving(agent))
         agent->state = LOST;
+    atomic_store(&agent->shared->lease_end, 0);
     send_report(agent, &loss);
 }
 
@@ -193,6 +194,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     watch_lease(agent, lease);
     atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
     run_disclaim_end(agent->shared);                /* of a grant that was taken back */
+    atomic_store(&agent->shared->lease_end, 0);
     atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
     send_report(agent, &held);
@@ -214,6 +216,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
         send_report(agent,
                     &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
     watch_lease(agent, lease);
+    atomic_store(&agent->shared->lease_end, lease.end.ns);
     send_plain(agent, REPORT_EXTENDED);
 }
 
