@@ -1336,8 +1336,9 @@ static void note_end_of_script(const struct proc *process)
 void life_on_answered(const struct run *run, bool counted, int status)
 {
     trace("is answered: 0x%x", (unsigned)status);
-    /* The lease may be over on the way. */
-    counted &= (!run->fixed && !run->suspended) || world.now < script.counts_until;
+    /* The lease may be over on the way, and the lock be released "by force": rlock-acquire(1). */
+    counted &=
+        !run->forced && ((!run->fixed && !run->suspended) || world.now < script.counts_until);
     if (WEXITSTATUS(status) == STATUS_NO && !circumstances.network_bad && counted)
         BROKEN(NOT_HOLDER, "run %d holds it", run->number);
 }
