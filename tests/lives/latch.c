@@ -130,7 +130,8 @@ static void note_gone(unsigned set)
             latch.actions[i].gone = world.now;
 }
 
-/* A "latch set" that came twice has made it again, which is open (README.md). */
+/* A "latch set" that came twice has made it again: rlock(7), "a latch that was deleted is there
+ * again". */
 static void note_remade(void)
 {
     for (int i = 0; i < latch.count; i++)

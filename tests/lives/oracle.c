@@ -895,8 +895,9 @@ static void check_stopper(const struct run *run)
      * for [...]. While the host has no descriptors [...], it is as if there were none." */
     bool unseen =
         run->supervisor_stopped && (kernel.proc == PROC_NONE || world.now < run->blind_until);
-    /* Linux closes the files of a process that ends, then kills those that die with it, and in
-     * between an agent may hear of the end. */
+    /* rlock-run(1): "dies with it, perhaps a moment after that release". Linux closes the files of
+     * a process that ends, then kills those that die with it, and in between an agent may hear of
+     * the end. */
     bool dies = is_running && run->supervisor->life == EXITING &&
                 run->stopper->parent == run->supervisor->pid;
 
