@@ -59,9 +59,14 @@ static void learn_group(struct watchdog *watchdog)
         watchdog->tree.group = atomic_load(&watchdog->shared->command.group);
 }
 
+/* KILL does not wait for the next look. */
 static void look_again(struct watchdog *watchdog)
 {
-    loop_arm(watchdog->loop, &watchdog->timer, moment_plus(loop_now(watchdog->loop), LOOK_NS));
+    struct moment now = loop_now(watchdog->loop), kill = kill_at(watchdog);
+    struct moment look = moment_plus(now, LOOK_NS);
+
+    loop_arm(watchdog->loop, &watchdog->timer,
+             moment_reached(kill, now) ? look : moment_min(look, kill));
 }
 
 /* After a look that has found no command: a supervisor that has claimed the grant may not have

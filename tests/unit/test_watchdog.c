@@ -285,6 +285,25 @@ static bool tells_before_term(void)
     return alarms == 1 && untold_terms == 0;
 }
 
+/* The same, and the command has 10 ms. Returns whether it is looked at again when they are over, at
+ * the latest. */
+static bool looks_in_time(void)
+{
+    static const struct job_plan quick = {.renew = true, .kill_after = 10 * NS_PER_MS};
+    struct loop *loop = loop_new();
+    struct watchdog watchdog = watchdog_for(&quick, loop);
+
+    run_disclaim_end(&shared);
+    watchdog.alarmed = on_alarmed;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog,
+                   (struct lease){moment_plus(moment_now(), 60 * NS_PER_SEC), 60 * NS_PER_SEC});
+    watchdog_lose(&watchdog, true);
+    loop_run(loop);
+    loop_free(loop);
+    return watchdog.timer.due.ns <= watchdog.tree.kill_at.ns + NS_PER_MS;
+}
+
 /* KILL is due, and the command's process is born behind the first look. Returns whether the
  * supervisor is told that this was killed. */
 static bool tells_of_newborn(void)
@@ -349,6 +368,7 @@ int main(void)
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
     tap_ok(tells_before_term(), "the supervisor is told of a loss before its command gets TERM");
+    tap_ok(looks_in_time(), "KILL does not wait for the next look");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
     tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
            (int)ms);
