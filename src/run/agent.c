@@ -217,7 +217,8 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
                     &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
     watch_lease(agent, lease);
     atomic_store(&agent->shared->lease_end, lease.end.ns);
-    send_plain(agent, REPORT_EXTENDED);
+    if (!agent->watchdog.known.paused) /* a full queue would lose what else there is to report */
+        send_plain(agent, REPORT_EXTENDED);
 }
 
 static void on_trouble(void *arg, const struct answer *why)

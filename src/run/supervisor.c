@@ -416,7 +416,7 @@ static void listen_to_agent(struct supervisor *s)
 
     while (!s->done && agent_process_hear(&s->agent, &report))
         take_report(s, &report);
-    /* Also of a lease for which there was no room in the queue. */
+    /* Also of a lease that was not reported, as this process was paused. */
     s->job.lease.end =
         moment_max(s->job.lease.end, (struct moment){atomic_load(&s->agent.shared->lease_end)});
     if (s->agent.gone && !was_gone && !s->done) {
