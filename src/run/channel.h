@@ -78,8 +78,8 @@ struct run_shared {
                                  * guard that has claimed it; 0: it is not */
     struct child_note stop_note; /* of the supervisor's process of --stop */
     atomic_int stop_command;     /* the pid of the agent's; 0: it has none, or has reaped it */
-    /* The end of the latest extension, a struct moment: a supervisor that is paused is sent none. 0:
-     * none since the grant, or the lock is lost. */
+    /* The end of the latest extension, a struct moment: a paused supervisor is not told of it. 0:
+     * there was none since the grant, or the lock is lost. */
     atomic_int_fast64_t lease_end;
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
