@@ -155,6 +155,21 @@ database_users() {
     esac
 }
 
+# change_password NEW: and ends all connections of the user.
+change_password() {
+    case $DATABASE in
+    postgresql)
+        database_sql postgresql "ALTER ROLE locker PASSWORD '$1'"
+        database_sql postgresql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE usename = 'locker'" >/dev/null
+        ;;
+    mysql)
+        database_sql mysql "ALTER USER locker@'%' IDENTIFIED BY '$1'"
+        database_sql mysql 'KILL HARD USER locker'
+        ;;
+    esac
+}
+
 # On the data that there is, in the foreground.
 database_run() {
     local dir=$BATS_FILE_TMPDIR/$1

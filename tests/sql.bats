@@ -108,21 +108,6 @@ setup_file() { databases_start; }
     [[ $stderr != *wrongpw* && $stderr == *"127.0.0.1"* ]]
 }
 
-# change_password NEW: and ends all connections of the user.
-change_password() {
-    case $DATABASE in
-    postgresql)
-        database_sql postgresql "ALTER ROLE locker PASSWORD '$1'"
-        database_sql postgresql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-            WHERE usename = 'locker'" >/dev/null
-        ;;
-    mysql)
-        database_sql mysql "ALTER USER locker@'%' IDENTIFIED BY '$1'"
-        database_sql mysql 'KILL HARD USER locker'
-        ;;
-    esac
-}
-
 @test "H19 a changed password is read again from its file" {
     each_database
     local with_file=${RLOCK_URL/:p%20w@/@}

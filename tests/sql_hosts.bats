@@ -128,6 +128,33 @@ goes_on() {
 }
 
 # The lock's record is on its way to the standby when the primary dies.
+# password_changes URL: the password of its user changes while a lock is held.
+password_changes() {
+    printf 'p w\n' >"$T/password"
+    chmod 600 "$T/password"
+    stay a k -u "$1" --password-file "$T/password" --lease 12s
+    printf 'another\n' >"$T/password"
+    change_password another
+    RLOCK_PASSWORD=another RLOCK_URL=$1 renewed k
+    ends_well a
+    change_password 'p w'
+}
+
+@test "H19 H166 a changed password is read again while another host, or address, is away" {
+    each_database
+    local RLOCK=$RLOCK port without=$DATABASE://locker
+    port=$(database_port "$DATABASE")
+    password_changes "$without@127.0.0.1:$(free_ports 1),127.0.0.1:$port/locks"
+    echo 127.0.0.2 127.0.0.1 >"$T/addresses"
+    have_names
+    password_changes "$without@store.test:$port/locks"
+    # A name leads to one server as a rule, which has refused the password.
+    run -77 rlock run -u "$without:wrong@store.test:$port/locks" k -- touch "$T/ran"
+    says 69 '^hint: --password-file or RLOCK_PASSWORD' run --server-wait 0 -u \
+        "$without:wrong@127.0.0.1:$(free_ports 1),127.0.0.1:$port/locks" k -- touch "$T/ran"
+    [[ ! -e $T/ran ]]
+}
+
 @test "H146 an asynchronous standby lacks a lock: its command is stopped, beside the next one" {
     with_database postgresql
     standby_start

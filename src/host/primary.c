@@ -220,34 +220,48 @@ static struct candidate *choose_primary(void)
     return best;
 }
 
-/* Says of each host why it would not do. Where they have different reasons, one that may pass
- * decides: the standby of a primary that is away may take its place. Standbys beside one that is
- * full are as that one. */
+/* Where hosts would not do for different reasons, one that may pass decides: the standby of a
+ * primary that is away may take its place. Standbys beside one that is full are as that one. A
+ * password that one has refused is told besides: there may be another one by now. Of one name, an
+ * address that is away says nothing against one that has refused it, as both lead to one server. */
+static enum wire_error reason_of_all(void)
+{
+    bool same = true, full = true, may_pass = false, any_full = false, away = false;
+    bool refused = false;
+
+    for (size_t i = 0; i < candidates.count; i++) {
+        enum wire_error error = candidates.at[i].why.error;
+        same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
+        full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
+        any_full |= error == WIRE_FULL;
+        refused |= error == WIRE_PASSWORD;
+        away |= wire_error_breaks(error);
+        may_pass |= wire_error_leaves(error) || error == WIRE_BUSY || error == WIRE_FULL ||
+                    error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY || error == WIRE_TROUBLE;
+    }
+    may_pass |= away && !(refused && candidates.hosts == 1);
+    return full && any_full      ? WIRE_FULL
+           : refused && may_pass ? WIRE_SOME_REFUSE
+           : refused             ? WIRE_PASSWORD
+           : same || !may_pass   ? candidates.at[0].why.error
+                                 : WIRE_NO_WRITER;
+}
+
+/* Says of each host why it would not do. */
 static void tell_all(struct host_error *fault)
 {
     struct strbuf text = {0};
-    bool same = true, full = true, may_pass = false, any_full = false;
 
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
         if (one->progress != CANDIDATE_FAILED)
             host_error_set(&one->why, WIRE_UNREACHABLE, "no answer");
-        enum wire_error error = one->why.error;
-        same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
-        full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
-        any_full |= error == WIRE_FULL;
-        may_pass |= wire_error_breaks(error) || wire_error_leaves(error) || error == WIRE_BUSY ||
-                    error == WIRE_FULL || error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY ||
-                    error == WIRE_TROUBLE;
         strbuf_printf(&text, "%s%s:%s: %s", i > 0 ? "; " : "",
                       candidates.hosts > 1 || !*one->address ? one->target.host : one->address,
-                      one->target.port, error == WIRE_READ_ONLY ? "read-only" : one->why.said);
+                      one->target.port,
+                      one->why.error == WIRE_READ_ONLY ? "read-only" : one->why.said);
     }
-    host_error_set(fault,
-                   full && any_full    ? WIRE_FULL
-                   : same || !may_pass ? candidates.at[0].why.error
-                                       : WIRE_NO_WRITER,
-                   text.text);
+    host_error_set(fault, reason_of_all(), text.text);
     strbuf_free(&text);
 }
 

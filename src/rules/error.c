@@ -187,6 +187,7 @@ static const struct wire_failure {
     {WIRE_TROUBLE, CAUSE_NOT_READY, HINT_NONE, true, NULL},
     {WIRE_READ_ONLY, CAUSE_NOT_READY, HINT_NONE, false, "read-only; locks live on the primary"},
     {WIRE_NO_WRITER, CAUSE_NOT_READY, HINT_NONE, false, NULL},
+    {WIRE_SOME_REFUSE, CAUSE_NOT_READY, HINT_PASSWORD_OR_USER, false, NULL},
     {WIRE_FAILED, CAUSE_NOT_READY, HINT_NONE, false, NULL},
     {WIRE_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "wrong password, or no such user"},
     {WIRE_NO_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "it asks for a password"},

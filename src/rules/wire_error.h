@@ -30,10 +30,11 @@ enum wire_error {
     WIRE_FULL = 'm',      /* the server takes no more clients, or no more of this user */
     WIRE_NO_SPACE = 's',  /* its disk is full */
     WIRE_NO_MEMORY = 'y',
-    WIRE_TROUBLE = 'z',   /* whatever else keeps the server from letting clients in */
-    WIRE_READ_ONLY = 'r', /* a standby, a replica, or an administrator has said so */
-    WIRE_NO_WRITER = 'W', /* of several hosts none takes writes; why, in words */
-    WIRE_FAILED = 'g',    /* the program that moves the store's records says so */
+    WIRE_TROUBLE = 'z',     /* whatever else keeps the server from letting clients in */
+    WIRE_READ_ONLY = 'r',   /* a standby, a replica, or an administrator has said so */
+    WIRE_NO_WRITER = 'W',   /* of several hosts none takes writes; why, in words */
+    WIRE_SOME_REFUSE = 'R', /* the same, and one of them has refused user or password */
+    WIRE_FAILED = 'g',      /* the program that moves the store's records says so */
 
     /* Not done, and no use to repeat. */
     WIRE_PASSWORD = 'a',        /* user or password */
