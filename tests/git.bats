@@ -154,6 +154,13 @@ END
     [[ $(git -C "$T/locks.git" rev-parse refs/rlock/k=) == "${other#done }" ]]
 }
 
+# Such as libcurl's, which sends a request again that a server has done without an answer.
+@test "H141 a put that is refused for what it has done itself is done" {
+    printf '%s\n' '#!/bin/sh' 'git update-ref "$1" "$3"' 'exit 1' >"$T/locks.git/hooks/update"
+    chmod +x "$T/locks.git/hooks/update"
+    [[ $(ask 'put k - 2' a) == "done $(git -C "$T/locks.git" rev-parse refs/rlock/k=)" ]]
+}
+
 @test "a driver that is told to end, or whose reader has gone, leaves nothing behind" {
     local driver=${RLOCK%/*}/rlock-store-git
     (poll_until 20 test -e "$T/gone" && printf '%s\n' 'hello 1 x' 'get k') |
