@@ -155,6 +155,15 @@ END
     try_follows_dead_holder 30
 }
 
+@test "history has the runs of a KEY in their order, whatever the clocks of their hosts say" {
+    printf '3600000%32s' '' >"$T/ahead"
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so SHIM_CLOCK_FILE=$T/ahead run -3 rlock run k -- \
+        sh -c 'exit 3'
+    run -0 rlock run k -- true
+    run -0 rlock history --json k
+    json 'map(.exit_status) == [3, 0] and .[0].since > .[1].since and .[0].fence < .[1].fence'
+}
+
 @test "what takes several keys in one step is refused" {
     store_has_no 'locks of several KEYs' run k l -- true
     store_has_no '--any' run --any k l -- true

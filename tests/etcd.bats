@@ -130,6 +130,13 @@ at_hour() {
     no_overlap
 }
 
+@test "where the clock of a host agrees with the members', times are to the ms" {
+    local before
+    before=$(date -u +%FT%T.%3NZ)
+    hold a k
+    status_json k ".[0].holders[0].since >= \"$before\" and .[0].holders[0].since[:20] <= (now | todate)"
+}
+
 # relay_through CODE [WORD]: a relay to the member, at $relay, whose "changed" of Python makes what
 # is handed on of each answer; None: nothing, and the connection ends. WORD: its sys.argv[2].
 # "asked" may do so with what the client has sent, and receive more.

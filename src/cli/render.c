@@ -508,20 +508,28 @@ void render_json(struct strbuf *out, const struct lock_views *locks,
 
 enum { RUN_SINCE, RUN_KEY, RUN_BY, RUN_WAITED, RUN_HELD, RUN_OUTCOME, RUN_COLUMNS };
 
+static int by_fence(const void *a, const void *b)
+{
+    const struct lock_party *left = &((const struct past_run *)a)->run->by,
+                            *right = &((const struct past_run *)b)->run->by;
+
+    if (left->fence != right->fence)
+        return left->fence < right->fence ? -1 : 1;
+    return (left->since_ms > right->since_ms) - (left->since_ms < right->since_ms);
+}
+
 static int by_time(const void *a, const void *b)
 {
     const struct past_run *left = a, *right = b;
-    int64_t one = left->run->by.since_ms, other = right->run->by.since_ms;
     int keys = strcmp(left->key, right->key);
 
-    if (one != other)
-        return one < other ? -1 : 1;
-    if (keys)
-        return keys;
-    return (left->run->by.fence > right->run->by.fence) -
-           (left->run->by.fence < right->run->by.fence);
+    if (left->order_ms != right->order_ms)
+        return left->order_ms < right->order_ms ? -1 : 1;
+    return keys ? keys : by_fence(a, b);
 }
 
+/* Of one key the fencing tokens tell the order; those that nest share one. Where a store has no
+ * clock of its own, the times are by the clocks of several hosts. */
 struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count)
 {
     struct past_run *runs;
@@ -533,8 +541,16 @@ struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count
     *count = 0;
     for (size_t i = 0; i < locks->count; i++) {
         const struct lock_view *lock = &locks->views[i];
+        struct past_run *own = runs + *count;
+        int64_t latest_ms = 0;
         for (size_t n = 0; n < lock->run_count; n++)
-            runs[(*count)++] = (struct past_run){lock->key, &lock->runs[n]};
+            runs[(*count)++] = (struct past_run){.key = lock->key, .run = &lock->runs[n]};
+        qsort(own, lock->run_count, sizeof *own, by_fence);
+        for (size_t n = 0; n < lock->run_count; n++) {
+            int64_t since_ms = own[n].run->by.since_ms;
+            latest_ms = since_ms > latest_ms ? since_ms : latest_ms;
+            own[n].order_ms = latest_ms;
+        }
     }
     qsort(runs, *count, sizeof *runs, by_time);
     return runs;

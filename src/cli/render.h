@@ -42,6 +42,7 @@ void render_result_members(json_t *object, const struct lock_party *by);
 struct past_run {
     const char *key;
     const struct lock_run *run;
+    int64_t order_ms; /* when it began; not before an earlier run of the key, by any clock */
 };
 
 /* Returns the runs of all locks, the oldest first. The caller frees the array. */
