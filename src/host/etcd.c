@@ -522,9 +522,18 @@ static bool is_over(const json_t *row, const struct clockless_reading *reading)
     return over;
 }
 
-/* Deletes what is over of the keys that were not written for longest, unless it has been written
- * meanwhile. The next purge does what this one fails to do. */
-static void purge_expired(void)
+/* Returns how the names of all locks with the same --prefix begin: "PREFIX:" of PREFIX:{KEY}. */
+static struct slice start_of(struct slice name)
+{
+    const char *brace = memchr(name.at, '{', name.size);
+
+    return (struct slice){name.at, brace ? (size_t)(brace - name.at) : name.size};
+}
+
+/* Deletes what is over of the keys that were not written for longest, of those with the same
+ * --prefix as that lock, unless it has been written meanwhile. The next purge does what this one
+ * fails to do. */
+static void purge_expired(struct slice lock)
 {
     struct strbuf body = {0}, deletes = {0};
     struct clockless_reading reading = {.asked_us = own_clock_now(&etcd.clock)};
@@ -534,7 +543,7 @@ static void purge_expired(void)
 
     strbuf_printf(&body, "{\"sort_order\":\"ASCEND\",\"sort_target\":\"MOD\",\"limit\":\"%d\",",
                   PURGED_KEYS);
-    gateway_add_range(&body, slice_of("rlock:"));
+    gateway_add_range(&body, start_of(lock));
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, &fault);
     reading.read_us = own_clock_now(&etcd.clock);
@@ -678,7 +687,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
     if (done && random() % PURGE_EVERY == 0)
-        purge_expired();
+        purge_expired(unit->keys[0].name);
     return outcome;
 }
 
