@@ -210,6 +210,18 @@ all_left() {
     ends_with b 0 30
 }
 
+@test "H168 a search_path that has led nowhere for a moment costs no lock" {
+    with_database postgresql
+    stay a k
+    for_all_sessions 'search_path = nowhere'
+    database_sql postgresql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE usename = 'locker'" >/dev/null
+    poll_until 25 contains "$T/a.err" 'has no tables'
+    for_all_sessions
+    renewed k
+    ends_well a
+}
+
 @test "H168 init makes its tables and its view whatever strings look like by default" {
     with_database postgresql
     for_all_sessions 'standard_conforming_strings = off'

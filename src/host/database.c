@@ -220,6 +220,18 @@ static enum host_outcome end_transaction(const char *how)
     return database_ask(&request, NULL, &fault);
 }
 
+/* Sends a part of a unit. A session that lacks a right or the tables is left: it may have rights, a
+ * role and a search_path of when it began, and another one may fare better. */
+static enum host_outcome ask_for_unit(struct sql_text *request, const struct database_taker *taker,
+                                      struct host_fault *fault)
+{
+    enum host_outcome outcome = database_ask(request, taker, fault);
+
+    if (outcome == HOST_FAILED)
+        fault->broken |= fault->why.error == WIRE_DENIED || fault->why.error == WIRE_NO_TABLES;
+    return outcome;
+}
+
 /* Nothing was written; but what the transaction listens to is listened to only after a COMMIT. */
 static void abandon_unit(void)
 {
@@ -244,7 +256,7 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
     if (in_transaction || database.listens_always)
         add_listening(&request);
     add_select(&request, unit);
-    enum host_outcome outcome = database_ask(&request, &taker, fault);
+    enum host_outcome outcome = ask_for_unit(&request, &taker, fault);
     if (outcome == HOST_DONE && tell_unfit(&loading, fault))
         outcome = HOST_FAILED;
     if (outcome != HOST_DONE && in_transaction)
@@ -338,7 +350,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     add_records(&request, unit);
     shedlock_add_changes(&request, unit);
     database_add_commit(&request, unit);
-    enum host_outcome outcome = database_ask(&request, NULL, fault);
+    enum host_outcome outcome = ask_for_unit(&request, NULL, fault);
     if (outcome != HOST_DONE) {
         end_transaction("ROLLBACK");
         return outcome;
