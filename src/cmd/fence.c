@@ -10,7 +10,6 @@
 #include "base/duration.h"
 #include "cli/not_executed.h"
 #include "cli/run_messages.h"
-#include "os/kernel.h"
 #include "os/token_file.h"
 #include "run/fenced.h"
 #include "store/url.h"
@@ -176,10 +175,6 @@ static int execute_fence(struct call *call)
     struct fence *fence = (struct fence *)call;
 
     fence->file.fd = -1;
-    if (call->arguments.command && kernel_forks_elsewhere()) {
-        command_error(call, "%s: %s", fence->path, KERNEL_FORKS_ELSEWHERE);
-        return STATUS_SYSTEM;
-    }
     int status = pass_fence(fence);
     if (status == STATUS_OK && call->arguments.command)
         status = run_fenced(fence);

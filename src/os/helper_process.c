@@ -2,7 +2,6 @@
 #include "base/mem.h"
 #include "net/loop.h"
 #include "os/file.h"
-#include "os/kernel.h"
 #include "os/pid_watch.h"
 
 #include <errno.h>
@@ -88,12 +87,6 @@ struct helper_process *helper_process_start(struct loop *loop,
     if (helper_process)
         loop_add(loop, &helper_process->io);
     return helper_process;
-}
-
-/* A parent in another name space of processes cannot be told from a dead one. */
-const char *helper_process_silence(void)
-{
-    return kernel_forks_elsewhere() ? KERNEL_FORKS_ELSEWHERE : "it ended without an answer";
 }
 
 __attribute__((noreturn)) static void execute_helper(const char *path, char *const *environment,

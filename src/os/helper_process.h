@@ -27,8 +27,6 @@ struct helper_process *helper_process_start(struct loop *loop,
  * could be started. */
 struct helper_process *helper_process_execute(struct loop *loop, const char *path,
                                               char *const *environment, int *socket);
-/* Why a process may have ended without a finding. */
-const char *helper_process_silence(void);
 /* Leaves the process to end by itself, and frees it. */
 void helper_process_leave(struct helper_process *helper_process);
 /* Kills the process, without waiting for its end, and frees it; "done" is not called any more. Also

@@ -640,7 +640,7 @@ int agent_main(int channel, const void *arg)
     agent.loop = loop_new();
     agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
     presence_init(&agent.presence, agent.loop, task->peer, on_look, &agent);
-    if (getppid() == 0)
+    if (getppid() == 0) /* there was no /proc to tell main() */
         return refuse_plan(&agent, STATUS_SYSTEM, KERNEL_FORKS_ELSEWHERE);
     agent.store = store_open(agent.loop, &plan->address, fault, sizeof fault);
     if (!agent.store)

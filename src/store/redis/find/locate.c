@@ -163,7 +163,7 @@ static void on_started(void *arg, const void *finding)
     if (finding)
         start = *(const struct start *)finding;
     else
-        snprintf(start.fault, sizeof start.fault, "starting it: %s", helper_process_silence());
+        snprintf(start.fault, sizeof start.fault, "starting it: it ended without an answer");
     helper_process_stop(locator->starter);
     locator->starter = NULL;
     if (start.up) {
