@@ -209,6 +209,27 @@ at_once() {
     [[ ! -e $T/run ]]
 }
 
+@test "H26 names that do not exist are not tried again; a name service that is away is" {
+    local store stores='redis://a.invalid sentinel://a.invalid,b.invalid/m cluster://a.invalid
+        zookeeper://a.invalid,b.invalid'
+    named() {
+        SHIM_DNS_AWAY=$T/away LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so rlock "$@"
+    }
+    for store in $stores; do
+        at_once 69 named status -u "$store"
+        stderr_line '^hint: getent hosts NAME'
+    done
+    for store in sentinel://a.invalid,127.0.0.1:1/m zookeeper://127.0.0.1:1,a.invalid; do
+        run -69 --separate-stderr named status -u "$store" --server-wait 1200ms
+        stderr_line 'trying again$'
+    done
+    touch "$T/away"
+    for store in $stores; do
+        run -69 --separate-stderr named status -u "$store" --server-wait 1200ms
+        stderr_line 'trying again$'
+    done
+}
+
 # rlock_before "COMMAND WORD..." OPTION...: the options between its words and the command that it is
 # to run.
 rlock_before() {

@@ -153,10 +153,12 @@ void answer_keep(struct kept_answer *kept, const struct answer *answer)
 
 void store_note_failure(struct answer *told, const struct answer *latest)
 {
-    bool explained = told->cause != CAUSE_NONE && told->cause != CAUSE_UNREACHABLE;
+    bool first = told->cause == CAUSE_NONE, found = !first && !told->nowhere;
+    bool explained = !first && told->cause != CAUSE_UNREACHABLE;
 
     if (!explained || latest->cause != CAUSE_UNREACHABLE)
         *told = *latest;
+    told->nowhere &= !found;
 }
 
 char *store_print_grace(int64_t grace_ms, char *out, size_t size)

@@ -459,8 +459,8 @@ bool answer_await(struct loop *loop, struct answer *failure);
 char *store_print_grace(int64_t grace_ms, char *out, size_t size);
 
 /* Chooses which of several failures of the same operation, all UNKNOWN, to report: the latest; but
- * the one before if the latest is only silence. *told is the choice so far, of cause NONE at
- * first. */
+ * the one before if the latest is only silence. It is "nowhere" only if all of them were. *told is
+ * the choice so far, of cause NONE at first. */
 void store_note_failure(struct answer *told, const struct answer *latest);
 
 /* The functions of a kind of store: one const table each. */

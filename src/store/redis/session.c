@@ -247,7 +247,7 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     bool first = session->attempts == 0;
     struct moment again = backoff_next(&session->attempts, now);
 
-    if (!session->locator->sentinels || may_be_done(session)) {
+    if (!session->locator->sentinels || may_be_done(session) || why->nowhere) {
         fail_batch(session, why);
         return;
     }

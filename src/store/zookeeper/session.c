@@ -214,12 +214,15 @@ static void on_resolved(void *arg, int count, const char *fault)
 {
     struct zk_session *session = arg;
 
-    (void)count;
     session->untried = resolver_of(session)->count;
-    if (session->untried > 0)
+    if (session->untried > 0) {
         try_next_address(session);
-    else
-        way_failed(session, CAUSE_UNREACHABLE, fault);
+        return;
+    }
+    struct answer failure = failure_of(session, CAUSE_UNREACHABLE, fault);
+    failure.nowhere = count < 0;
+    failure.hint = failure.nowhere ? HINT_NAME : HINT_NONE;
+    way_failed_with(session, &failure);
 }
 
 /* Where an address is known, half of the time is left to try it. */

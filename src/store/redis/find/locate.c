@@ -133,8 +133,8 @@ static void on_resolved(void *arg, int count, const char *fault)
     } else {
         struct answer failure;
         answer_fail(&failure, CAUSE_UNREACHABLE, "%s", fault);
-        failure.nowhere = count < 0;
-        failure.hint = failure.nowhere ? HINT_NAME : HINT_NONE;
+        failure.nowhere = count < 0 && !locator->sentinels; /* they may name another one soon */
+        failure.hint = count < 0 ? HINT_NAME : HINT_NONE;
         locator->events->located(locator->arg, &failure);
     }
 }

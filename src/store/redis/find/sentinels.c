@@ -42,7 +42,9 @@ struct sentinel {
     bool used;     /* it was open before this question, so it may be dead */
     bool told_who; /* it knows the password */
     struct resolver addresses;
-    int next; /* of these */
+    int next;     /* of these */
+    bool found;   /* it had addresses once */
+    bool nowhere; /* it never had, and there is no host of that name */
 
     enum step step;
     struct loop_timer timer; /* armed while there is a step */
@@ -337,6 +339,8 @@ static void on_addresses(void *arg, int count, const char *fault)
 {
     struct sentinel *sentinel = arg;
 
+    sentinel->found |= count > 0;
+    sentinel->nowhere = count < 0 && !sentinel->found;
     if (count > 0)
         connect_next(sentinel);
     else
@@ -618,6 +622,16 @@ static void list_silent(const struct sentinels *sentinels, char *out, size_t siz
     }
 }
 
+/* Whether it is the names that are wrong, of all of them. */
+static bool are_nowhere(const struct sentinels *sentinels)
+{
+    size_t i = 0;
+
+    while (i < sentinels->facts.count && sentinels->members[i]->nowhere)
+        i++;
+    return i == sentinels->facts.count;
+}
+
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
                        struct answer *answer)
 {
@@ -647,6 +661,8 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
     case SENTINELS_OPEN:
     case SENTINELS_NAME:
         answer_fail(answer, sentinels->silence, "no sentinel answers: %s", silent);
+        answer->nowhere = are_nowhere(sentinels);
+        answer->hint = answer->nowhere ? HINT_NAME : HINT_NONE;
         break;
     }
 }
