@@ -52,6 +52,23 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     prints_nothing 0 run -q –n k -- true
 }
 
+@test "a KEY twice is that KEY, or 64 where there can be only one" {
+    local words
+    for words in acquire renew release resume 'extend -q' 'pause -m x' 'reserve -m x' limit \
+        'latch delete' 'latch wait' 'latch count-down' 'latch status' 'history --plot'; do
+        usage $words k k
+    done
+    export RLOCK_URL=unix://$REDIS_SOCK
+    local owner=$(rlock acquire k)
+    [[ $(rlock status --json k k | jq length) == 1 ]]
+    [[ $(rlock metrics k k | grep -c '^rlock_holders{') == 1 ]]
+    prints 2 'RLOCK CRITICAL - k: *locks=1 *' check --held 0 k k
+    run -0 rlock force-release --yes k k
+    run -1 rlock release --owner "$owner" k
+    prints 0 k run k k -- sh -c 'echo $RLOCK_KEY'
+    [[ $(rlock history --json k k | jq length) == 2 ]]
+}
+
 @test "KEYs on both sides of -c are 64: the command is not quoted" {
     usage run deploy -c ./deploy.sh production
     [[ $stderr == *"both sides of -c"*$'\n'"hint: quote the command, or put KEYs before -c" ]]

@@ -12,40 +12,22 @@
 #define NO_SCHEME         "has no scheme (write redis://HOST or unix:///PATH)"
 #define SCHEME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789+.-"
 
-/* The schemes that there are: "redis, valkey, rediss, valkeys, unix and local are known". */
-static void list_schemes(char *out, size_t size)
-{
-    *out = '\0';
-    for (size_t i = 0; stores[i]; i++) {
-        const char *names[] = {stores[i]->scheme, stores[i]->alias, stores[i]->secure,
-                               stores[i]->secure_alias};
-        for (size_t j = 0; j < sizeof names / sizeof *names; j++)
-            if (names[j])
-                text_append(out, size, "%s%s",
-                            !*out           ? ""
-                            : stores[i + 1] ? ", "
-                                            : " and ",
-                            names[j]);
-    }
-    text_append(out, size, " are known");
-}
+#define KNOWN "(rlock help options lists all)"
 
 /* Words the fault of an unknown scheme; quotes the text before "://" only if it looks like one.
  * Returns out. */
 static const char *say_unknown(const char *scheme, char *out, size_t size)
 {
     size_t length = strspn(scheme, SCHEME_CHARACTERS);
-    char known[320];
 
     if (*scheme == '"' || *scheme == '\'') {
         snprintf(out, size, "is in quotes; write it without them");
         return out;
     }
-    list_schemes(known, sizeof known);
     if (scheme[length] == '\0' && length >= 1 && length <= 20)
-        snprintf(out, size, "has the unknown scheme '%s' (%s)", scheme, known);
+        snprintf(out, size, "has the unknown scheme '%s' " KNOWN, scheme);
     else
-        snprintf(out, size, "has an unknown scheme (%s)", known);
+        snprintf(out, size, "has an unknown scheme " KNOWN);
     return out;
 }
 

@@ -146,7 +146,7 @@ const char *url_take_authority(struct url *url, char **rest, char **path)
     if (fault)
         return fault;
     if (strpbrk(*rest, "?#"))
-        return "has a query or a fragment (a database is written /DB)";
+        return "has a query or a fragment (a database of Redis is written /DB)";
     char *slash = strchr(*rest, '/');
     if (slash)
         *slash++ = '\0';

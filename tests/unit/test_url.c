@@ -93,10 +93,7 @@ static const struct {
 };
 
 #define NO_SCHEME "has no scheme (write redis://HOST or unix:///PATH)"
-#define SUPPORTED                                                                                  \
-    "(redis, valkey, rediss, valkeys, unix, sentinel, sentinels, cluster, clusters, zookeeper, "   \
-    "zookeepers, postgresql, postgres, postgresqls, mysql, mysqls, mariadb, mariadbs, exec, "      \
-    "git+file, git+ssh, git+https, etcd, etcds and local are known)"
+#define SUPPORTED "(rlock help options lists all)"
 #define NO_HOST   "has no host"
 #define BAD_HOST  "has a character in its host that no host name has"
 #define NO_NAME   "has a host that is not a host name"
@@ -108,7 +105,7 @@ static const struct {
 #define COLONS    "has too many ':' (write an IPv6 address in [ ])"
 #define BAD_IPV6  "has no IPv6 address in its [ ]"
 #define FIFTY     "12345678901234567890123456789012345678901234567890"
-#define QUERY     "has a query or a fragment (a database is written /DB)"
+#define QUERY     "has a query or a fragment (a database of Redis is written /DB)"
 #define NO_PATH   "has no path"
 #define RELATIVE  "has a path that does not start with '/' (write unix:///PATH)"
 #define HASH      "has a '#' in its path (write %23 for it)"
