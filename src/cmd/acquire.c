@@ -137,7 +137,7 @@ static int execute_acquire(struct call *call)
         return status;
     const struct settings *settings = &acquire->call.settings;
     struct agent_plan *agent = &acquire->plan.agent;
-    environment_make(&acquire->environment, environ, &acquire->request.wanted, true);
+    environment_make(&acquire->environment, environ, &acquire->request.wanted, PASSWORDS_KEPT);
     run_messages_init(&acquire->messages, acquire->request.title, NULL);
     run_messages_of_request(&acquire->messages, &agent->keeper.request, settings);
     request_plan(&acquire->request.wanted, settings, &acquire->messages.events, agent);

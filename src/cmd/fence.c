@@ -155,7 +155,7 @@ static int run_fenced(struct fence *fence)
     snprintf(token, sizeof token, "%" PRId64, fence->token);
     setenv("RLOCK_FENCE", token, 1);
     struct environment environment;
-    environment_make(&environment, environ, NULL, true);
+    environment_make(&environment, environ, NULL, PASSWORDS_KEPT);
     run_messages_init(&messages, fence->path, fence->call.arguments.command[0]);
     const struct fenced_plan plan = {.job = {.events = &messages.events,
                                              .command = fence->call.arguments.command,

@@ -391,7 +391,8 @@ static int run_command(struct latch *latch)
     if (status != STATUS_OK)
         return status;
     memcpy(word, latch->answer.granted.latch.word, sizeof word);
-    environment_make(&environment, environ, NULL, latch->call.settings.keep_credentials);
+    environment_make(&environment, environ, NULL,
+                     latch->call.settings.keep_credentials ? PASSWORDS_KEPT : PASSWORDS_REMOVED);
     run_messages_init(&messages, latch->key, latch->call.arguments.command[0]);
     const struct fenced_plan run = {.job = {.command = latch->call.arguments.command,
                                             .environment = &environment,

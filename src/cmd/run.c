@@ -369,7 +369,7 @@ static int execute_run(struct call *call)
     if (status != STATUS_OK)
         return status;
     environment_make(&run->environment, environ, &run->request.wanted,
-                     call->settings.keep_credentials);
+                     call->settings.keep_credentials ? PASSWORDS_KEPT : PASSWORDS_REMOVED);
     fill_plan(run);
     supervisor_run(&run->plan, &outcome);
     if (outcome.outcome == OUTCOME_NOT_EXECUTED && outcome.status == STATUS_NOT_FOUND)

@@ -1171,11 +1171,16 @@ void keeper_verify(struct keeper *keeper)
         renew_lease(keeper);
 }
 
-void keeper_hold_renewals(struct keeper *keeper, bool hold)
+void keeper_hold_renewals(struct keeper *keeper)
 {
-    bool missed = keeper->on_hold && !hold && keeper->state == HELD && keeper->poked;
+    keeper->on_hold = true;
+}
 
-    keeper->on_hold = hold;
+void keeper_allow_renewals(struct keeper *keeper)
+{
+    bool missed = keeper->on_hold && keeper->state == HELD && keeper->poked;
+
+    keeper->on_hold = false;
     if (missed && !keeper->busy && !keeper->next.armed)
         renew_lease(keeper);
 }

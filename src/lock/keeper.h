@@ -110,8 +110,10 @@ const char *keeper_trouble(const struct keeper *keeper);
 
 /* Renews now instead of when it is due. */
 void keeper_verify(struct keeper *keeper);
-/* While on hold, no renewal is sent; the lease runs out. */
-void keeper_hold_renewals(struct keeper *keeper, bool hold);
+/* From now on no renewal is sent; the lease runs out. */
+void keeper_hold_renewals(struct keeper *keeper);
+/* Ends that; a renewal that has been due meanwhile is sent now. */
+void keeper_allow_renewals(struct keeper *keeper);
 /* Releases the lock; "over" follows, at "until" at the latest, or soon after a stand-still that
  * lasted beyond it. end: how the command ended, so that plan.at_least counts unless the lock was
  * lost; NULL: there was no command, and the lock is free at once. */

@@ -97,16 +97,14 @@ static void send_plain(struct agent *agent, enum report_kind kind)
     send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
-/* kept: the store has it until the release. */
-static void report_loss(struct agent *agent, const struct run_reason *why, bool kept)
+/* Tells the supervisor why the lock is lost: loss is a REPORT_LOST. */
+static void report_loss(struct agent *agent, const struct agent_report *loss)
 {
-    const struct agent_report loss = {.kind = REPORT_LOST, .kept = kept, .news = {.reason = *why}};
-
-    fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, why->cause));
+    fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, loss->news.reason.cause));
     if (!is_leaving(agent))
         agent->state = LOST;
     atomic_store(&agent->shared->lease_end, 0);
-    send_report(agent, &loss);
+    send_report(agent, loss);
 }
 
 /* While a command runs, its supervisor tells the user: it may be stopped, together with the
@@ -175,11 +173,14 @@ static void on_overdue(struct loop_timer *timer)
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 
-/* Each lease must be acknowledged before the next renewal. */
+/* Each lease must be acknowledged before the next renewal, but a paused supervisor cannot. */
 static void watch_lease(struct agent *agent, struct lease lease)
 {
     watchdog_watch(&agent->watchdog, lease);
-    keeper_hold_renewals(agent->keeper, !agent->watchdog.known.paused);
+    if (agent->watchdog.known.paused)
+        keeper_allow_renewals(agent->keeper);
+    else
+        keeper_hold_renewals(agent->keeper);
 }
 
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
@@ -257,10 +258,11 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
         }
         return;
     }
-    report_loss(agent, &reason, loss->kept);
+    report_loss(agent, &(struct agent_report){
+                           .kind = REPORT_LOST, .kept = loss->kept, .news.reason = reason});
     if (agent->watchdog.phase != WATCHDOG_WATCHING)
         return;
-    watchdog_lose(&agent->watchdog, false);
+    watchdog_lose(&agent->watchdog, SUPERVISOR_REACTS);
     presence_expect(&agent->presence);
 }
 
@@ -302,12 +304,12 @@ static void on_alarmed(void *arg)
 
     if (withdraw_grant(agent))
         return;
-    keeper_hold_renewals(agent->keeper, true);
+    keeper_hold_renewals(agent->keeper);
     if (agent->state == LOST)
         return; /* it was told */
     reason.cause = reason.text[0] || !agent->plan->keeper.renew ? RUN_CAUSE_NOT_RENEWED
                                                                 : RUN_CAUSE_WAS_STOPPED;
-    report_loss(agent, &reason, false);
+    report_loss(agent, &(struct agent_report){.kind = REPORT_LOST, .news.reason = reason});
 }
 
 /* Releases the lock; tries until the lease ends, but for a second at least, and for RELEASE_NS at
@@ -387,7 +389,7 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
     if (agent->state == OFFERED)
         agent->state = HOLDING;
     watchdog_acknowledge(&agent->watchdog);
-    keeper_hold_renewals(agent->keeper, false);
+    keeper_allow_renewals(agent->keeper);
     if (!agent->plan->keep)
         return;
     events_of(agent)->detach(events_of(agent)->arg);
@@ -443,15 +445,15 @@ static void take_order(struct agent *agent, const struct agent_order *order, int
     case ORDER_REAPED: descendants_hurry(&agent->descendants); break;
     case ORDER_PAUSED:
         if (was_claimed(agent)) {
-            watchdog_pause(&agent->watchdog, true);
-            keeper_hold_renewals(agent->keeper, false);
+            watchdog_pause(&agent->watchdog);
+            keeper_allow_renewals(agent->keeper);
         } else if (!withdraw_grant(agent)) {
             waiting_hide(&agent->waiting);
             presence_ask(&agent->presence);
         }
         break;
     case ORDER_VERIFY:
-        watchdog_pause(&agent->watchdog, false);
+        watchdog_continue(&agent->watchdog);
         keeper_verify(agent->keeper);
         break;
     case ORDER_PONG:
@@ -479,7 +481,7 @@ static void be_alone(struct agent *agent)
         if (!agent->plan->keep)
             loop_stop(agent->loop);
     } else if (!has_printer(agent) && !withdraw_offer(agent) && was_claimed(agent)) {
-        keeper_hold_renewals(agent->keeper, true);
+        keeper_hold_renewals(agent->keeper);
         watchdog_supervisor_died(&agent->watchdog);
     } else {
         take_cancel(agent);
@@ -536,7 +538,7 @@ static void on_look(struct loop_timer *timer)
     if (presence_wait_on(&agent->presence))
         return;
     if (agent->state == LOST)
-        watchdog_lose(&agent->watchdog, true);
+        watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
     else if (!agent->ended)
         withdraw_grant(agent);
     else if (watchdog_bar_stop_command(&agent->watchdog))

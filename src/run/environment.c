@@ -107,8 +107,9 @@ static char *for_service(struct environment *environment, const char *entry)
 }
 
 void environment_make(struct environment *environment, char *const *inherited,
-                      const struct acquire_request *lock, bool keep_credentials)
+                      const struct acquire_request *lock, enum environment_passwords passwords)
 {
+    bool removes = passwords == PASSWORDS_REMOVED;
     size_t count = 0, used = 0;
 
     *environment = (struct environment){.lock = lock};
@@ -123,9 +124,8 @@ void environment_make(struct environment *environment, char *const *inherited,
     environment->entries = entries;
     for (; *inherited; inherited++) {
         enum variable variable = variable_of(*inherited);
-        bool is_url = !keep_credentials && variable == VARIABLE_URL;
-        if ((lock && variable == VARIABLE_OF_LOCK) ||
-            (!keep_credentials && variable == VARIABLE_PASSWORD) ||
+        bool is_url = removes && variable == VARIABLE_URL;
+        if ((lock && variable == VARIABLE_OF_LOCK) || (removes && variable == VARIABLE_PASSWORD) ||
             (is_url && environment->url) || /* a second one, which getenv() never sees */
             (environment->numbers[0] && strncmp(*inherited, PIDFDID, strlen(PIDFDID)) == 0))
             continue;

@@ -12,7 +12,7 @@ struct environment {
      * RLOCK_LEASE_MS, RLOCK_FENCE and with a limit RLOCK_SLOT; NULL before, and without one. */
     char *words[ENVIRONMENT_WORDS];
     char *url; /* RLOCK_URL without its passwords; NULL if it had none */
-    /* LISTEN_PID=… and WATCHDOG_PID=…, where they named this process: a service manager means what
+    /* LISTEN_PID=N and WATCHDOG_PID=N, where they named this process: a service manager means what
      * it has started, and that is the command, whose process writes its own number at "numbers". */
     char for_service[CHILD_NUMBERS][32];
     char *numbers[CHILD_NUMBERS];
@@ -27,12 +27,13 @@ char *environment_keys(const char *const *keys, size_t count);
  * to copies, which stay for good. */
 void environment_hide(char **entries);
 
+enum environment_passwords { PASSWORDS_REMOVED, PASSWORDS_KEPT };
 /* Makes an environment of "inherited", whose strings it borrows: adds the facts about the lock that
- * are known before it is held, and leaves out those of an outer rlock, and passwords unless
- * keep_credentials. lock: borrowed; NULL for a command without a lock of its own: then the outer
+ * are known before it is held, and leaves out those of an outer rlock, and the passwords with
+ * PASSWORDS_REMOVED. lock: borrowed; NULL for a command without a lock of its own: then the outer
  * one's facts stay. Release with environment_free(). */
 void environment_make(struct environment *environment, char *const *inherited,
-                      const struct acquire_request *lock, bool keep_credentials);
+                      const struct acquire_request *lock, enum environment_passwords passwords);
 /* Adds for how long (ns) the lock is held, and the grants of its keys. Keys that are not held are
  * removed. */
 void environment_grant(struct environment *environment, int64_t lease,

@@ -312,10 +312,10 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
     arm_timer(watchdog);
 }
 
-void watchdog_lose(struct watchdog *watchdog, bool absent)
+void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor)
 {
     watchdog->known.lost = true;
-    watchdog->known.silent = absent;
+    watchdog->known.silent = supervisor == SUPERVISOR_ABSENT;
     arm_timer(watchdog);
 }
 
@@ -352,8 +352,14 @@ void watchdog_supervisor_died(struct watchdog *watchdog)
     kill_command(watchdog);
 }
 
-void watchdog_pause(struct watchdog *watchdog, bool paused)
+void watchdog_pause(struct watchdog *watchdog)
 {
-    watchdog->known.paused = paused;
+    watchdog->known.paused = true;
+    arm_timer(watchdog);
+}
+
+void watchdog_continue(struct watchdog *watchdog)
+{
+    watchdog->known.paused = false;
     arm_timer(watchdog);
 }

@@ -48,9 +48,9 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop);
 void watchdog_watch(struct watchdog *watchdog, struct lease lease);
 /* The supervisor has acknowledged the latest lease. */
 void watchdog_acknowledge(struct watchdog *watchdog);
-/* The lock is lost. The supervisor must end the command; one that is found to be stopped is
- * "absent". */
-void watchdog_lose(struct watchdog *watchdog, bool absent);
+/* The lock is lost. The supervisor must end the command, unless it is found to be stopped. */
+enum watchdog_peer { SUPERVISOR_REACTS, SUPERVISOR_ABSENT };
+void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor);
 /* The supervisor says that its command has ended, or there is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
 /* Whether there is a command, as far as its process group has been told or noted. */
@@ -62,6 +62,7 @@ void watchdog_note_stopping(struct watchdog *watchdog, struct awake since);
 /* Keeps a supervisor from running the command of --stop, as the lock may be another's when it is
  * continued. False if it has begun to. */
 bool watchdog_bar_stop_command(struct watchdog *watchdog);
-/* The supervisor is about to be stopped together with its command, and keeps no deadline; or it has
- * been continued. */
-void watchdog_pause(struct watchdog *watchdog, bool paused);
+/* The supervisor is about to be stopped together with its command, and keeps no deadline. */
+void watchdog_pause(struct watchdog *watchdog);
+/* The paused supervisor has been continued. */
+void watchdog_continue(struct watchdog *watchdog);

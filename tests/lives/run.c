@@ -192,7 +192,7 @@ int run_supervise(const void *arg)
 
     if (run->outer)
         list_environment(kernel.current, inherited);
-    environment_make(environment, inherited, &keeper.request, false);
+    environment_make(environment, inherited, &keeper.request, PASSWORDS_REMOVED);
     struct supervisor_plan plan = {.agent = {.address = run_address(),
                                              .address_status = &address_status,
                                              .keeper = keeper,

@@ -9,31 +9,33 @@
 /* Words are separated by one space. */
 static const struct {
     const char *inherited;
-    bool keep;
+    enum environment_passwords passwords;
     const char *wanted;
 } rows[] = {
-    {"A=1 B=2", false, "A=1 B=2 " OURS},
+    {"A=1 B=2", PASSWORDS_REMOVED, "A=1 B=2 " OURS},
     {"RLOCK_KEY=x RLOCK_MODE=x RLOCK_OWNER=x RLOCK_LEASE_MS=1 RLOCK_SLOT=2 RLOCK_FENCE=3 A=1",
-     false, "A=1 " OURS},
-    {"RLOCK_KEY=x A=1", true, "A=1 " OURS},
-    {"RLOCK_KEYS=x RLOCK_FENCED=x RLOCK_PREFIX=p", false,
+     PASSWORDS_REMOVED, "A=1 " OURS},
+    {"RLOCK_KEY=x A=1", PASSWORDS_KEPT, "A=1 " OURS},
+    {"RLOCK_KEYS=x RLOCK_FENCED=x RLOCK_PREFIX=p", PASSWORDS_REMOVED,
      "RLOCK_KEYS=x RLOCK_FENCED=x RLOCK_PREFIX=p " OURS},
-    {"RLOCK_PASSWORD=p A=1", false, "A=1 " OURS},
-    {"RLOCK_SENTINEL_PASSWORD=p A=1", false, "A=1 " OURS},
-    {"RLOCK_PASSWORD=p A=1", true, "RLOCK_PASSWORD=p A=1 " OURS},
-    {"RLOCK_URL=redis://h/1", false, "RLOCK_URL=redis://h/1 " OURS},
-    {"RLOCK_URL=redis://:p@h/1", false, "RLOCK_URL=redis://h/1 " OURS},
-    {"RLOCK_URL=redis://:@h/1", false, "RLOCK_URL=redis://h/1 " OURS},
-    {"RLOCK_URL=redis://u:p@h/1", false, "RLOCK_URL=redis://u:@h/1 " OURS},
-    {"RLOCK_URL=unix://u:p@/s?db=1", false, "RLOCK_URL=unix://u:@/s?db=1 " OURS},
-    {"RLOCK_URL=redis://u:p@h/1", true, "RLOCK_URL=redis://u:p@h/1 " OURS},
-    {"RLOCK_URL=redis://:p@h RLOCK_URL=redis://:q@h", false, "RLOCK_URL=redis://h " OURS},
-    {"RLOCK_URL=unix://:p@/a@b://c@d", false, "RLOCK_URL=unix:///a@b://c@d " OURS},
-    {"RLOCK_URL=redis://:p@g\tredis://u:q@h\tredis://i", false,
+    {"RLOCK_PASSWORD=p A=1", PASSWORDS_REMOVED, "A=1 " OURS},
+    {"RLOCK_SENTINEL_PASSWORD=p A=1", PASSWORDS_REMOVED, "A=1 " OURS},
+    {"RLOCK_PASSWORD=p A=1", PASSWORDS_KEPT, "RLOCK_PASSWORD=p A=1 " OURS},
+    {"RLOCK_URL=redis://h/1", PASSWORDS_REMOVED, "RLOCK_URL=redis://h/1 " OURS},
+    {"RLOCK_URL=redis://:p@h/1", PASSWORDS_REMOVED, "RLOCK_URL=redis://h/1 " OURS},
+    {"RLOCK_URL=redis://:@h/1", PASSWORDS_REMOVED, "RLOCK_URL=redis://h/1 " OURS},
+    {"RLOCK_URL=redis://u:p@h/1", PASSWORDS_REMOVED, "RLOCK_URL=redis://u:@h/1 " OURS},
+    {"RLOCK_URL=unix://u:p@/s?db=1", PASSWORDS_REMOVED, "RLOCK_URL=unix://u:@/s?db=1 " OURS},
+    {"RLOCK_URL=redis://u:p@h/1", PASSWORDS_KEPT, "RLOCK_URL=redis://u:p@h/1 " OURS},
+    {"RLOCK_URL=redis://:p@h RLOCK_URL=redis://:q@h", PASSWORDS_REMOVED,
+     "RLOCK_URL=redis://h " OURS},
+    {"RLOCK_URL=unix://:p@/a@b://c@d", PASSWORDS_REMOVED, "RLOCK_URL=unix:///a@b://c@d " OURS},
+    {"RLOCK_URL=redis://:p@g\tredis://u:q@h\tredis://i", PASSWORDS_REMOVED,
      "RLOCK_URL=redis://g\tredis://u:@h\tredis://i " OURS},
-    {"RLOCK_URL=\tsentinel://:p@a:1,b:2/m\nrediss://:q@h\n", false,
+    {"RLOCK_URL=\tsentinel://:p@a:1,b:2/m\nrediss://:q@h\n", PASSWORDS_REMOVED,
      "RLOCK_URL=\tsentinel://a:1,b:2/m\nrediss://h\n " OURS},
-    {"RLOCK_URL=redis://:p@g\tredis://:q@h", true, "RLOCK_URL=redis://:p@g\tredis://:q@h " OURS},
+    {"RLOCK_URL=redis://:p@g\tredis://:q@h", PASSWORDS_KEPT,
+     "RLOCK_URL=redis://:p@g\tredis://:q@h " OURS},
 };
 
 /* The same, before and after it is hidden. */
@@ -102,7 +104,7 @@ static void test_inherited(size_t i)
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         inherited[count++] = word;
     inherited[count] = NULL;
-    environment_make(&environment, inherited, &lock, rows[i].keep);
+    environment_make(&environment, inherited, &lock, rows[i].passwords);
     for (char **entry = environment.entries; *entry; entry++)
         out += sprintf(out, "%s ", *entry);
     tap_is(got, rows[i].wanted, "environment_make", rows[i].inherited);
@@ -140,7 +142,7 @@ static void test_granted(size_t i)
     char got[400] = "", *out = got;
     struct environment environment;
 
-    environment_make(&environment, none, &lock, false);
+    environment_make(&environment, none, &lock, PASSWORDS_REMOVED);
     environment_grant(&environment, 1500 * NS_PER_MS,
                       granted[i].keys == third ? grants_of_third : grants);
     for (char **entry = environment.entries; *entry; entry++)

@@ -871,8 +871,10 @@ static void act(struct loop_timer *timer)
         keeper_resume(life->me.keeper);
     } else if (what == 'v') {
         keeper_verify(life->me.keeper);
-    } else if (what == 'h' || what == 'u') {
-        keeper_hold_renewals(life->me.keeper, what == 'h');
+    } else if (what == 'h') {
+        keeper_hold_renewals(life->me.keeper);
+    } else if (what == 'u') {
+        keeper_allow_renewals(life->me.keeper);
     } else if (what == 'p') {
         store_changed(&life->store.base);
     } else if (what == 'o') {

@@ -595,9 +595,9 @@ static void act(struct loop_timer *timer)
     else if (what == 2)
         keeper_verify(life->me.keeper);
     else if (what == 3)
-        keeper_hold_renewals(life->me.keeper, true);
+        keeper_hold_renewals(life->me.keeper);
     else if (what == 4)
-        keeper_hold_renewals(life->me.keeper, false);
+        keeper_allow_renewals(life->me.keeper);
     else if (what == 5 && life->me.held) {
         note(life, "RESTART");
         let_go(life);

@@ -213,7 +213,7 @@ static bool kills_untold(int group)
     until_killed = loop;
     watchdog_init(&watchdog, loop);
     watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_SEC), NS_PER_SEC});
-    watchdog_lose(&watchdog, true);
+    watchdog_lose(&watchdog, SUPERVISOR_ABSENT);
     loop_arm(loop, &most, moment_plus(moment_now(), 10 * NS_PER_SEC));
     loop_run(loop);
     until_killed = NULL;
@@ -231,7 +231,7 @@ static bool stays_paused(void)
 
     watchdog_init(&watchdog, loop);
     watchdog_watch(&watchdog, lease);
-    watchdog_pause(&watchdog, true);
+    watchdog_pause(&watchdog);
     watchdog_supervisor_died(&watchdog);
     watchdog_watch(&watchdog, lease);
     watchdog_dismiss(&watchdog);
@@ -278,7 +278,7 @@ static bool tells_before_term(void)
     watchdog_init(&watchdog, loop);
     watchdog_watch(&watchdog,
                    (struct lease){moment_plus(moment_now(), 60 * NS_PER_SEC), 60 * NS_PER_SEC});
-    watchdog_lose(&watchdog, true);
+    watchdog_lose(&watchdog, SUPERVISOR_ABSENT);
     loop_arm(loop, &most, moment_plus(moment_now(), 10 * NS_PER_SEC));
     loop_run(loop);
     loop_free(loop);
@@ -298,7 +298,7 @@ static bool looks_in_time(void)
     watchdog_init(&watchdog, loop);
     watchdog_watch(&watchdog,
                    (struct lease){moment_plus(moment_now(), 60 * NS_PER_SEC), 60 * NS_PER_SEC});
-    watchdog_lose(&watchdog, true);
+    watchdog_lose(&watchdog, SUPERVISOR_ABSENT);
     loop_run(loop);
     loop_free(loop);
     return watchdog.timer.due.ns <= watchdog.tree.kill_at.ns + NS_PER_MS;

@@ -457,13 +457,19 @@ static void die(struct player *player)
         keeper_take_over(player->me.loop, player->store, &player->plan, &past, &events, player);
 }
 
+static void allow_renewals(struct player *player)
+{
+    player->on_hold = false;
+    keeper_allow_renewals(player->me.keeper);
+}
+
 /* When nothing fails any more every life comes to an end. */
 static void act_calmly(struct player *player)
 {
     player->me.away = false;
     keeper_resume(player->me.keeper);
     if (player->on_hold)
-        keeper_hold_renewals(player->me.keeper, player->on_hold = false);
+        allow_renewals(player);
     if (player->me.held || player->me.lost)
         leave(player, false);
     else
@@ -476,8 +482,11 @@ static void act_wildly(struct player *player)
 
     switch (chance(&world->seed, 24)) {
     case 0: keeper_verify(player->me.keeper); break;
-    case 1: keeper_hold_renewals(player->me.keeper, player->on_hold = true); break;
-    case 2: keeper_hold_renewals(player->me.keeper, player->on_hold = false); break;
+    case 1:
+        player->on_hold = true;
+        keeper_hold_renewals(player->me.keeper);
+        break;
+    case 2: allow_renewals(player); break;
     case 3:
         if (!player->me.held)
             break;
