@@ -153,6 +153,8 @@ const char *command_value(const struct call *call, int id)
     return option ? option->value : NULL;
 }
 
+/* Parses the command line, and checks the words by the record of the subcommand. WORDS_OTHER: the
+ * subcommand checks them by itself. */
 static int parse_call(struct call *call)
 {
     static const struct {

@@ -93,12 +93,14 @@ int not_holder_refuse_run(const struct call *call, const char *key)
     return STATUS_NO;
 }
 
-static void warn_of_reservation(const struct lock_view *lock, bool taken, const char *owner)
+/* Warns that the reservation by "owner" was taken away; or, with "all" (see not_holder_tell()),
+ * that the request nests in it. */
+static void warn_of_reservation(const struct lock_view *lock, bool all, const char *owner)
 {
     const struct lock_party *reserved = holders_reserved(lock);
     const struct lock_run *latest = NULL;
 
-    if (taken && reserved && strcmp(reserved->owner, owner) == 0)
+    if (all && reserved && strcmp(reserved->owner, owner) == 0)
         say_warning("%s: %s", lock->key, DECISION_TEXT(reserved, "nests in the reservation"));
 
     for (size_t i = 0; i < lock->run_count; i++)

@@ -236,6 +236,8 @@ static void print_origin(struct strbuf *out, const struct lock_party *party)
                     MS_TEXT(party->age_ms));
 }
 
+/* Prints a holder in full. One that could not be read (unread) shows a '-' for
+ * each unknown value. */
 static void print_holder(struct strbuf *out, const struct lock_view *lock,
                          const struct lock_party *holder)
 {
@@ -460,6 +462,8 @@ static json_t *glob_object(const struct lock_view *pause)
     return object;
 }
 
+/* Makes the object of a lock in status --json; docs/stability.md lists its members. The
+ * caller owns it. */
 static json_t *lock_object(const struct lock_view *lock)
 {
     json_t *object = jansson.object();

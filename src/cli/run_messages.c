@@ -223,7 +223,7 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
 
 /* -- saying ---------------------------------------------------------------------------------- */
 
-/* Returns false if nothing is said. */
+/* Says the text in the way of its level. Returns whether a hint may follow. */
 static bool say_at_level(enum level level, const char *text)
 {
     switch (level) {

@@ -180,6 +180,8 @@ static const char *similar_setting(const char *name)
     return nearest;
 }
 
+/* Takes a line of a configuration file. Returns STATUS_OK, also for an unknown key, or
+ * says why not. */
 static int collect_line(struct collection *collection, const struct config_reader *line,
                         struct source *source)
 {
@@ -351,6 +353,8 @@ static void add_url(struct collection *collection, const char *url)
                                          strbuf_print("%s%s%s", before, *before ? " " : "", url));
 }
 
+/* Notes the values that options give, and their origin. Several --url, and --local, are one value
+ * by now: collection->urls. */
 static int collect_options(struct collection *collection, const struct arguments *arguments)
 {
     bool local = args_option(arguments, OPTION_LOCAL), url = args_option(arguments, SETTING_URL);

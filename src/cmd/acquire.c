@@ -53,6 +53,8 @@ static int take_request(struct call *call)
     return request_take(&acquire->request, call, 0);
 }
 
+/* Checks the process id of --keep, and begins to watch that process before the lock is requested:
+ * later, its number may be another's. */
 static int take_keep(struct acquire *acquire)
 {
     const char *value = command_value(&acquire->call, OPTION_KEEP);

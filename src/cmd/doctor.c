@@ -194,6 +194,8 @@ static int print_checkup(const struct doctor *doctor)
     return command_print(&out);
 }
 
+/* Examines every server of the store, tries a lock if enough of them answer, and prints the
+ * findings. The status is that of the worst finding. */
 static int examine_store(struct call *call)
 {
     struct doctor *doctor = (struct doctor *)call;

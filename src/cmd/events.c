@@ -43,6 +43,8 @@ static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_LOST] = "lost",         [TRANSITION_EXPIRED] = "expired",
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
 
+/* Prints a transition as a line for people. Without "by" it tells of runs that this
+ * watcher has missed. */
 static void print_text(struct strbuf *out, const struct transition *event)
 {
     bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;

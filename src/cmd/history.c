@@ -39,6 +39,7 @@ static int take_options(struct call *call)
     return STATUS_OK;
 }
 
+/* Prints the runs of all locks that match, oldest first: as JSON, as a plot, or as a table. */
 static int print_history(struct call *call)
 {
     const struct render_style style = {.color = command_has_color(call),

@@ -189,6 +189,8 @@ static int show_latch(struct latch *latch)
     return status == STATUS_OK && state->left ? STATUS_NOT_ACQUIRED : status;
 }
 
+/* Prints the latches that match, or all. With -q the status tells that one of them is
+ * not open yet. */
 static int list_latches(struct latch *latch)
 {
     const struct survey_request request = {
@@ -446,6 +448,7 @@ static int check_values(struct latch *latch)
     return status;
 }
 
+/* Finds the verb, and checks the words and the options that it takes. */
 static int check_verb(struct call *call)
 {
     struct latch *latch = (struct latch *)call;

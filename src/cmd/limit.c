@@ -33,6 +33,7 @@ static int no_limit(const char *key)
     return STATUS_NO;
 }
 
+/* Stores the limit N of a KEY, forgets it (--delete), or prints it (KEY only). */
 static int execute_limit(struct call *call)
 {
     const struct arguments *given = &call->arguments;

@@ -48,6 +48,8 @@ static void tell_present(struct pause *pausing)
         say_warning("%s: %s was never used, or not for a week: is it spelt right?", name, key);
 }
 
+/* Pauses or resumes the KEY, or the locks of a GLOB. A KEY that has no pause of its own may still
+ * be kept by that of a GLOB: the user is told of which. */
 static int change_pause(struct call *call)
 {
     struct pause *pausing = (struct pause *)call;

@@ -37,6 +37,7 @@ static bool find_reservation(struct renew_release *action)
     return found;
 }
 
+/* Finds the owner: --owner, else RLOCK_OWNER, else the user's own reservation of the KEY. */
 static int take_owner(struct renew_release *action)
 {
     const char *option = command_value(&action->call, OPTION_TOKEN);
@@ -169,6 +170,7 @@ const struct command command_renew = {
 
 /* -- release ----------------------------------------------------------------------------------- */
 
+/* Releases the lock, and forgets the file of a reservation unless the answer is unknown. */
 static int release_lock(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;

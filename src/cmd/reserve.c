@@ -213,6 +213,8 @@ static bool ask_if_of_run(struct reserve *reserve)
     return false;
 }
 
+/* Extends the reservation, so that it ends at until_ms, wall clock, and keeps its new length in
+ * the user's file. */
 static int renew_reservation(struct reserve *reserve, int64_t until_ms)
 {
     const struct acquire_request lock = {.keys = &reserve->key,

@@ -312,6 +312,8 @@ static int judge_request(struct run *run)
     return request_judge(&run->request, &run->call);
 }
 
+/* Opens the descriptor of --report-fd, and loads the library that writes JSON, so that either fails
+ * before the command runs. report_fd stays -1 without that option. */
 static int prepare_report(struct run *run)
 {
     const char *value = command_value(&run->call, OPTION_REPORT_FD);
@@ -344,6 +346,8 @@ static void fill_plan(struct run *run)
     run_messages_of_request(&run->messages, &agent->keeper.request, settings);
 }
 
+/* Runs the command as the supervisor, and writes the report. Until supervisor_run() nothing is
+ * opened at the store. Returns the exit status; after a signal, call->signal has it as well. */
 static int execute_run(struct call *call)
 {
     struct run *run = (struct run *)call;

@@ -45,6 +45,8 @@ struct view {
     bool broken; /* standard output takes no more */
 };
 
+/* Checks and notes the options, before anything is opened. With -q only the exit status tells, so
+ * --json has no effect. */
 static int check_status(struct call *call)
 {
     struct view *view = (struct view *)call;
@@ -113,6 +115,8 @@ static void tell_unmatched(const struct view *view)
         say_warning("no locks");
 }
 
+/* Asks the store and prints the locks once. The status is about locks that cannot be read; with -q,
+ * about whether one is held. */
 static int print_once(struct view *view)
 {
     struct strbuf out = {0};

@@ -338,6 +338,9 @@ static void purge_records(void)
     database_ask(&request, NULL, &fault);
 }
 
+/* Writes the changed records, tells the messages and commits, in one request. The transaction is
+ * open if the unit was read in it; a unit that only writes begins one. A warning with the COMMIT
+ * tells that a failover may lose it. */
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     struct sql_text request = database_request();

@@ -59,6 +59,8 @@ static struct {
 #define LINE_MS  2500
 #define LINE_TTL "{\"TTL\":\"3\"}"
 
+/* Ends this host's turn or place in the line, if it has one, by ending its lease. If that fails,
+ * the place ends with the lease by itself (LINE_TTL). */
 static void leave_line(void)
 {
     struct host_fault fault;
@@ -663,6 +665,9 @@ static void ring_rest(const struct unit *unit, char *const *texts, size_t rung)
     }
 }
 
+/* Writes a unit by one transaction. Where another unit was quicker it is tried again: at once, with
+ * what the refusal told, if its records were a guess; else this host lines up first, if a client
+ * asks for the lock. */
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL};
@@ -718,6 +723,8 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
     return true;
 }
 
+/* Lists the records that begin with the prefix, without their values. Bells and places of a line
+ * are keys beside a record's, and are left out. */
 static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                        struct host_fault *fault)
 {

@@ -65,6 +65,7 @@ static bool try_space(const struct etcd_check *of)
     return true;
 }
 
+/* Reports the alarms of the cluster. False, with the fault: they could not be read. */
 static bool try_alarms(const struct etcd_check *of)
 {
     json_t *reply =

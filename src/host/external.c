@@ -93,6 +93,8 @@ static struct unit_key *changed_key(struct unit *unit, size_t *count)
     return found;
 }
 
+/* Has the driver write the one record that has changed, if it is still the version
+ * that was read. */
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     size_t count;

@@ -62,6 +62,8 @@ static size_t give_bytes(char *to, size_t size, size_t count, void *from)
  * second before it hands on the rest, which it has already. It has 16 kB unless told otherwise. */
 #define ANSWER_SIZE (512L * 1024)
 
+/* Makes a transfer to the target, with all that is the same for each request. The
+ * caller owns it. */
 static CURL *new_easy(void)
 {
     const struct host_target *target = &http.target;

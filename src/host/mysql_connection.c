@@ -24,6 +24,7 @@
 /* How long a unit waits for its locks, s. */
 #define LOCK_TIMEOUT "3"
 
+/* Returns the meaning of an error's number. said: its text, where the number has two meanings. */
 static enum wire_error error_of(unsigned number, const char *said)
 {
     switch (number) {

@@ -90,7 +90,8 @@ char *identity_note(const char *line, const char *name, int64_t number)
     return strbuf_print("%s %s=%" PRId64, *line ? line : IDENTITY_UNKNOWN, name, number);
 }
 
-/* Searches behind the words of the identity. NULL: there is none. */
+/* Returns the value of the note NAME=VALUE, and its size; NULL: there is none. Notes stand behind
+ * the words of the identity. */
 static const char *find_note(const char *text, size_t length, const char *name, size_t *size)
 {
     const char *end = text + length;

@@ -488,6 +488,7 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
     return loss;
 }
 
+/* Takes the answer to a renewal. An unknown one is not a loss: the lease runs on until it ends. */
 static void on_renewed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
@@ -737,6 +738,8 @@ static void on_confirmed(void *arg, const struct answer *answer)
     }
 }
 
+/* Takes the answer to an acquisition. First it is noted what the store may hold now, even if the
+ * keeper is not interested in the answer any more. */
 static void on_acquired(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
@@ -1007,6 +1010,8 @@ static void go_without_answer(struct keeper *keeper)
         send_release(keeper);
 }
 
+/* The next thing is due; which one depends on the state. During a request only a release stops
+ * waiting for its answer: others have the deadline of the operation. */
 static void on_timer(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;

@@ -183,6 +183,8 @@ static int set_alarm(struct loop *loop)
     return moment_alarm(loop->timer_fd, loop->armed);
 }
 
+/* Polls until a signal, the alarm of the first timer, or a descriptor; not at all if a timer is
+ * due. Afterwards loop->polls and loop->polled name what is ready. -1: errno says why. */
 static int wait_for_something(struct loop *loop)
 {
     size_t n = 0;

@@ -528,6 +528,7 @@ void tls_take(struct tls_session *session, const char *bytes, size_t size)
         mem_refused();
 }
 
+/* Words why the server's certificate was refused. verdict: of X509_verify_cert(). */
 static void explain_certificate(const struct tls_session *session, long verdict, char *fault,
                                 size_t size)
 {

@@ -93,6 +93,8 @@ static int read_available(struct reading *reading)
     return file->size > reading->options->limit ? EFBIG : 0;
 }
 
+/* Reads the open file to its end, and notes of what kind it is. Returns 0 or an errno. *opened:
+ * whether a FIFO's other end was opened, to tell that from a writer that is slow. */
 static int read_open(int fd, struct file *file, const struct file_options *options, bool *opened)
 {
     struct stat status;

@@ -89,6 +89,8 @@ static int lock_file(const struct token_file *file, struct wait *wait)
 
 /* -- the file -------------------------------------------------------------------------------- */
 
+/* Opens or makes the file, and locks it, waiting if another process has it. Returns 0
+ * or an errno. */
 static int open_and_lock(struct token_file *file, struct wait *wait)
 {
     struct stat status, there;

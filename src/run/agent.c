@@ -239,6 +239,8 @@ static void on_recovered(void *arg, int64_t after)
     tell_news(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
 }
 
+/* The keeper has lost the lock. An offer is withdrawn; a command must be ended by its supervisor,
+ * and by the watchdog, if that does not react. */
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct agent *agent = arg;
@@ -266,6 +268,7 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     presence_expect(&agent->presence);
 }
 
+/* The keeper's last word: tells the peer how it ended, and ends the agent. */
 static void on_over(void *arg, const struct keeper_end *end)
 {
     struct agent *agent = arg;
@@ -433,6 +436,8 @@ static void take_command(struct agent *agent, pid_t command, int handle)
     loop_add(agent->loop, &agent->command);
 }
 
+/* Does what the supervisor has ordered. fd: the descriptor that came with
+ * ORDER_STARTED; -1: none. */
 static void take_order(struct agent *agent, const struct agent_order *order, int fd)
 {
     switch (order->kind) {
@@ -584,6 +589,8 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
     watchdog_acknowledge(&agent->watchdog);
 }
 
+/* Sets up the watchdog and the channel to the supervisor, and starts the keeper. task->past: what
+ * the agent had that died before; NULL: this is the first one. */
 static void start_agent(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;

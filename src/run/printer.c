@@ -125,6 +125,8 @@ static void take_held(struct printer *printer, const struct agent_report *held)
     loop_add(printer->loop, &printer->out);
 }
 
+/* Hears the agent. When it has ended, the printer ends as well; that is a failure if the lock was
+ * not printed by then. */
 static void on_report(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;

@@ -291,6 +291,8 @@ static void hear_over(struct supervisor *s, const struct agent_report *over)
     finish_run(s);
 }
 
+/* Takes a report of the agent. The grant of REPORT_HELD is claimed later, when all reports are
+ * read, as a REPORT_WITHDRAWN may follow it. */
 static void take_report(struct supervisor *s, const struct agent_report *report)
 {
     switch (report->kind) {
@@ -527,6 +529,8 @@ static void tell_of_orphan(struct supervisor *s)
     tell_agent(s, ORDER_REAPED);
 }
 
+/* Takes the changes of the command, of the agent, and of the command of --stop; other children are
+ * orphans that came to this process, as the reaper of its descendants. */
 static void reap_children(struct supervisor *s)
 {
     enum child_change change;

@@ -183,7 +183,8 @@ static enum tree_state terminate_command(struct watchdog *watchdog)
     return stop > 0 && state == TREE_GONE ? tree_signal(&watchdog->tree, 0) : state;
 }
 
-/* Sends TERM, once the command of --stop lets it. */
+/* Sends TERM, once the command of --stop lets it. From WATCHING, raise_alarm() enters ENDING; from
+ * DELAYING, where the alarm was raised before, this does. */
 static void begin_to_end(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_DELAYING && check_stop_command(watchdog) &&

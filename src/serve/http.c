@@ -210,6 +210,8 @@ static enum http_admission admit_client(const struct http *http, struct MHD_Conn
     return admission;
 }
 
+/* Answers a request, or begins to wait for fresh locks, which *waited notes. The order of the
+ * checks matters: only the health of the server is shown without a password. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **waited)
@@ -280,6 +282,8 @@ static void set_listening(struct http *http, bool on)
         http->listeners[i].events = on ? LOOP_READ : 0;
 }
 
+/* Counts clients as they come and leave. At the limit, one that has sent no request leaves
+ * for the next. */
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {

@@ -135,6 +135,7 @@ static bool bind_port(struct listener *listener, const struct addrinfo *found)
     return bound;
 }
 
+/* Listens on each address of the host, of which some may be missing here. */
 static enum listener_result open_port(struct listener *listener, const char *host, const char *port,
                                       char *fault, size_t size)
 {

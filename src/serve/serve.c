@@ -250,6 +250,7 @@ static int take_users(struct server *server)
     return STATUS_CONFIG;
 }
 
+/* Listens where --listen says, and serves there. Returns STATUS_OK, or says why not. */
 static int open_listener(struct server *server)
 {
     const char *listen = command_value(&server->call, OPTION_LISTEN);

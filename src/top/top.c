@@ -234,6 +234,8 @@ static const char *keys_of(const struct top *top)
     return "? help   q quit   Enter details   / filter   < > sort   p pause   x take away";
 }
 
+/* Draws the whole screen anew: the heading, then the help, one lock or the rows, and at the bottom
+ * the keys to press. arg: the struct top. */
 static void draw_screen(void *arg)
 {
     struct top *top = arg;
@@ -457,6 +459,8 @@ static void enter_screen(struct top *top)
     }
 }
 
+/* Ends the program, or stops it as a shell expects: with the usual screen, until it is in the
+ * foreground again. Draws again after that, and when the window has another size. */
 static void on_signal(void *owner, int signo)
 {
     struct top *top = owner;
@@ -546,6 +550,8 @@ static int take_away(void *arg)
     return wait_for_enter(run_command(top, &command_force_release, words));
 }
 
+/* Asks for a pause of the chosen lock, or for its end, on the usual screen, and runs the
+ * subcommand. Returns its status; STATUS_OK: the user does not want it. */
 static int pause_or_resume(void *arg)
 {
     const struct top *top = arg;

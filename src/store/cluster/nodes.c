@@ -181,6 +181,8 @@ static void take_error(struct attempt *attempt, const struct answer *error)
         fail_with(attempt, error);
 }
 
+/* Takes a node's reply to the question for the map. A good one ends the search, and so does an
+ * error that every node would give; after any other failure the next node is asked. */
 static void on_answer(void *arg, redisReply *const *replies, size_t count,
                       const struct answer *failure)
 {

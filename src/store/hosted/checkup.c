@@ -545,6 +545,8 @@ static void check_my_durability(struct probe *probe)
                       "set it to 1");
 }
 
+/* Examines a MySQL or MariaDB: whether it takes locks, whether it keeps them, whether it has
+ * connections for the waiters, and its tables. */
 static void check_mysql(struct probe *probe)
 {
 #define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
@@ -616,6 +618,8 @@ static void check_encryption(struct probe *probe)
         check_certificates(probe);
 }
 
+/* Fills in probe->server. One that does not answer its first query has the failure as
+ * its only finding. */
 static void examine_server(struct probe *probe)
 {
     struct checked_server *server = probe->server;

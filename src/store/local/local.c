@@ -171,8 +171,9 @@ static bool choose_place(struct local_place *place, char *fault, size_t size)
     return true;
 }
 
-/* Other users cannot replace a directory that is ours and closed to them: its parent is ours, or
- * sticky. */
+/* Returns whether the directory is there, and no other user can reach what is in it, nor replace
+ * it: it is ours and closed to them, and its parent is ours, or sticky. False with an empty fault:
+ * it is not there yet. */
 static bool check_place(const struct local_place *place, char *fault, size_t size)
 {
     const char *path = place->directory;

@@ -499,6 +499,9 @@ static void start_program(struct redis_session *session)
     fail_by_errno(session);
 }
 
+/* Tries the next address of the server, or starts the program that talks to the database.
+ * When no address is left, the server is searched for again, where that can help, or the
+ * connecting has failed. */
 static void connect_next(struct redis_session *session)
 {
     struct locator *locator = session->locator;
@@ -688,6 +691,8 @@ static bool may_repeat(const struct redis_session *session)
     return session->batch.ahead && session->batch.patience && !session->repeated;
 }
 
+/* Greets the server. A batch that goes ahead follows in the same write, which saves
+ * a round trip. */
 static void on_connected(void *arg)
 {
     struct redis_session *session = arg;
@@ -717,6 +722,8 @@ static void on_connected(void *arg)
     strbuf_free(&first);
 }
 
+/* The greeting is answered: this is the right server, and it lets the user in. Sends the batch,
+ * unless that went out with the greeting. */
 static void on_accepted(struct redis_session *session)
 {
     struct batch *batch = &session->batch;

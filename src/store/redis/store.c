@@ -453,8 +453,10 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     finish_operation(store, answer);
 }
 
-/* The same renewal was sent once more, listening: its reply tells who has asked for the lock in
- * between. Not inlined: that would take a page more of the caller's stack in any case. */
+/* Finishes a renewal that was sent twice in one batch: without listening, and behind that once
+ * more, listening, as only that reply tells who has asked for the lock in between. replies: to that
+ * one; renewed: the answer to the first. noinline: in its caller it would make each call take a
+ * page more of the stack. */
 __attribute__((noinline)) static void
 finish_behind(struct redis_store *store, redisReply *const *replies, struct answer *renewed)
 {
@@ -703,6 +705,8 @@ static void call_release(struct redis_store *store, const struct release_request
         set_places(store, NULL);
 }
 
+/* See store_release_nowait(). The release goes out behind the operation under way, so that this is
+ * done before it, or is refused. */
 static enum release_sent redis_release_nowait(struct store *base,
                                               const struct release_request *request)
 {
@@ -764,6 +768,7 @@ static void call_latch(struct redis_store *store, const struct latch_request *re
         redis_session_check_role(store->session);
 }
 
+/* Starts an operation: makes its call, and sends it now, behind the greeting, or when connected. */
 static void redis_start(struct store *base, const struct operation *operation)
 {
     static const struct member_terms nothing_settled;
@@ -820,6 +825,8 @@ void store_redis_asking(struct store *node)
     redis_store_of(node)->asking = true;
 }
 
+/* Makes a store of one server, master or Cluster node, which connects with its first request. NULL:
+ * the address cannot be used, with a fault. */
 static struct redis_store *open_server(struct loop *loop, const struct store_address *address,
                                        char *fault, size_t size)
 {

@@ -238,6 +238,8 @@ bool redis_survey_ask(struct redis_survey *survey, struct moment until)
     return survey->in_rest || left > 0;
 }
 
+/* Takes a page of SCAN: notes the names that are locks' (others are below the prefix by chance),
+ * and when the last page has come, has the next glob asked for. False: the answer says why not. */
 static bool hear_scan(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
     const char *cursor = redis_reply_string(reply, 0);

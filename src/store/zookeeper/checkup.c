@@ -95,6 +95,8 @@ static void judge_lease(const struct probe *probe, int64_t lease, struct diagnos
         diagnosis_add(diagnosis, "lease", LEVEL_FINE, "", "it grants a lease of %s", granted);
 }
 
+/* Adds one server of the ensemble, by the address of all with this host only, and its findings. A
+ * server that does not answer is a finding; false, with a fault: the address cannot be used. */
 static bool check_server(const struct checkup_plan *plan, struct url_host host,
                          struct checkup *checkup, char *fault, size_t size)
 {

@@ -308,6 +308,8 @@ static void bring_up(struct zk_session *session)
         complete_batch(session, ZK_ANSWERED, NULL);
 }
 
+/* Takes the server's answer to the opening of the session: a new one, the same one again, or word
+ * that it has expired, which is an identity of 0. */
 static void hear_opened(struct zk_session *session, struct jute_in *in)
 {
     struct zk_identity is = {0};

@@ -126,6 +126,8 @@ static bool take_node(struct zk_store *store, struct zk_nodes *nodes, char **nod
     return true;
 }
 
+/* Takes what is in the nodes that an earlier process has made for this owner, so that this session
+ * can continue with them, and then does what was asked for. */
 static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_identity identity = {0};
@@ -316,6 +318,8 @@ static void force_lock(struct zk_store *store, const struct force_request *reque
 
 /* -- operations -------------------------------------------------------------------------------- */
 
+/* Starts an operation. A renewal or release of an owner whose nodes this store has not made, as
+ * after the death of an agent, has to find them first (zk_take_over()). */
 static void zk_start(struct store *base, const struct operation *operation)
 {
     struct zk_store *store = zk_store_of(base);
@@ -376,6 +380,8 @@ static void zk_end(struct store *base)
 
 static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 
+/* Opens the store, which connects with its first request. NULL, with a fault: the address
+ * cannot be used. */
 static struct store *open_ensemble(struct loop *loop, const struct store_address *address,
                                    char *fault, size_t size)
 {
@@ -405,6 +411,8 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
 
 /* -- its kind ---------------------------------------------------------------------------------- */
 
+/* Parses HOSTS[/PATH] of a URL in place. Returns why it is wrong, behind the name of the
+ * URL, or NULL. */
 static const char *parse_url(struct url *url, char *rest)
 {
     char *path;

@@ -304,6 +304,8 @@ static void judge_replay(const struct server_facts *facts, const struct requirem
                       "cannot tell whether the user default may replay the append-only file");
 }
 
+/* Judges the number of replicas: for writes that must reach some, for a failover, and for
+ * --replicas. The first case that applies is reported. Less than 0: it could not be told. */
 static void judge_replicas(const struct server_facts *facts,
                            const struct requirements *requirements, struct diagnosis *diagnosis)
 {
@@ -454,6 +456,8 @@ static void describe_sentinel(const struct sentinel_facts *facts, size_t i, char
         text_append(out, size, "says nothing (%s)", word->why);
 }
 
+/* Judges how many Sentinels agree on the master. vote: the master that most of them name. One that
+ * differs is described. */
 static void judge_majority(const struct sentinel_facts *facts, const struct sentinel_vote *vote,
                            struct diagnosis *diagnosis)
 {
