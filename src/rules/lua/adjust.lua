@@ -24,7 +24,7 @@ if not lock then return refusal end
 local function set_limit(limit)
   refresh(lock)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
-  lock.stored, lock.limit = limit, limit
+  lock.stored_limit, lock.limit = limit, limit
   keep_key(lock, 0)
   redis.call('HSET', lock.key, 'k', lock.kind, 'l', whole(limit))
   if lock.held then
@@ -38,8 +38,8 @@ end
 
 -- The present holders continue under the limit that they have.
 local function forget_limit()
-  if not lock.stored then return { 'NONE', now } end
-  lock.stored = nil
+  if not lock.stored_limit then return { 'NONE', now } end
+  lock.stored_limit = nil
   keep_key(lock, 0)
   redis.call('HDEL', lock.key, 'l')
   wake(lock)
@@ -98,6 +98,7 @@ end
 local function apply_globs()
   local last, own = choose_pause(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)
+  -- The field k as it was loaded.
   local before = lock.loaded[1]
   if not before then return { 'NONE', now } end
   set_minimum(lock, args.pauses and redis.call('HMGET', args.pauses, 'v')[1] or nil)

@@ -1,7 +1,8 @@
 -- Reads holders and those that nest in them.
 --- @include "lock"
 
--- Only the deadline and the lease change; the text of the rest, and of the fence, is kept.
+-- The entry e of a line; nil if it is damaged. Only the deadline and the lease change; the text of
+-- the rest, and of the fence, is kept.
 local function read_entry(line)
   local deadline, lease, rest, fence, owner, since, mode, slot =
     string.match(line, '^(%d+) (%d+) ((%d+) ([^ ]+) (%d+) ([xsl]) (%d+) .*)$')
@@ -53,7 +54,8 @@ local function read_families(lock, which)
   return lock
 end
 
--- As load_lock(), with the families.
+-- As load_lock(), which has the same arguments; and the families of the owner and its ancestors are
+-- read.
 local function load_families(which, owner, extra)
   local lock, refusal = load_lock(which, owner, extra)
   if not lock then return nil, refusal end

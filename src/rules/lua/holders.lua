@@ -20,6 +20,7 @@ local function count_refusal(lock)
   redis.pcall('HSET', lock.key, next_tally(lock, 'refused', now_text))
 end
 
+-- The mode in which a family keeps others out: shared if all of it is.
 local function mode_of(family)
   for _, e in ipairs(family.entries) do
     if e.mode ~= 's' then return e.mode end
@@ -160,7 +161,7 @@ local function obstacle(lock, mode, parent, family)
   -- Also where there is room: a dead one's slot is the next one's, and dead readers would gather.
   refresh(lock)
   -- A pause, or a limit of 0, keeps newcomers out; the holders may leave.
-  if lock.paused or lock.stored == 0 then
+  if lock.paused or lock.stored_limit == 0 then
     return { count = 0, till = now, shown = '', closed = true }
   end
   if has_room(lock.held, mode) then return nil end
@@ -232,7 +233,7 @@ local function usable_offer(lock, waiter)
     string.match(waiter.offer or '', '^([%w_-]+)/(%d+)/(%d+)/(%d+)$')
   limit, till, lease = number(limit), number(till), number(lease)
   if not (limit and till and lease) then return nil end
-  if lock.stored and lock.stored ~= limit then return nil end
+  if lock.stored_limit and lock.stored_limit ~= limit then return nil end
   if lock.held and (not has_room(lock.held, waiter.mode) or lock.held.limit ~= limit) then
     return nil
   end
@@ -335,7 +336,7 @@ local function wake_after(lock, owner, family, mode_before)
 end
 
 -- Removes a holder, and the dead ones of its family. Returns the mode that the family had: what is
--- left of it may be less exclusive.
+-- left of it may be less exclusive. The next oldest family is looked for when somebody asks.
 local function remove(lock, e, family)
   local mode = mode_of(family)
   remove_entries(lock, family, function(other) return other == e or is_dead(other) end)

@@ -134,9 +134,9 @@ local function answer(from, to)
   local reply = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
   if from and from <= to then reply[10], reply[11] = from, to end
   local grace = mode == '' and grace_left() or 0
-  if lock.stored or lock.paused or grace > 0 then
+  if lock.stored_limit or lock.paused or grace > 0 then
     reply[10], reply[11] = reply[10] or 0, reply[11] or 0
-    reply[12], reply[13] = lock.stored or '', lock.paused and lock.paused.text or ''
+    reply[12], reply[13] = lock.stored_limit or '', lock.paused and lock.paused.text or ''
     reply[14] = lock.paused and paused_for() or 0
   end
   if grace > 0 then reply[15] = grace end

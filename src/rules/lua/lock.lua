@@ -76,8 +76,8 @@
 --                whether the caller or one of its ancestors has a family
 --   extra        load_lock(): the text of one more field, for the script that names it
 --   acquired, ran   the texts of a and c; count_acquired() and remember() keep them up to date
---   kind, fence, slots, barred, mirror, stored   the fields k, f, b, t, m and l, kept up to date by
---                who writes them: set_minimum(), next_fence() and settle(), slots.lua,
+--   kind, fence, slots, barred, mirror, stored_limit   the fields k, f, b, t, m and l, kept up to
+--                date by who writes them: set_minimum(), next_fence() and settle(), slots.lua,
 --                note_barred(), mirror.lua, adjust.lua
 --   limit        of a semaphore, as it was when the lock was loaded, for wake(); adjust.lua sets it
 --   held         the field s; nil if the lock is free. The parts that change a family change it:
@@ -96,6 +96,26 @@
 --                keep them up to date
 --   obstacle, turn   decide(): what keeps the caller out, and what find_turn() says; the rest of
 --                acquire.lua reads them
+--
+-- Other tables, by the names that they have in all files:
+--
+--   held         mode, limit, count, earliest, longest, oldest: the words of s, FAMILIES as "count"
+--   e            an entry, a line of h:OWNER: deadline, lease, fence, owner, since, mode and slot;
+--                "rest" is the text behind the lease, which stays as it is where only the first two
+--                change; the notes of WHO are found in it. "ended": how its run ended (memory.lua)
+--   family       name: the OWNER of its field; entries: of that owner and those that nest in it,
+--                in the order in which they came. One whose entries are all dead is a holder until
+--                a call finds that out
+--   queue        base: its field, which is 'q' or, for those that nest, 'q:OWNER'; only the first
+--                kind has lists, and waiters that are far. first, last, called. mine: the ticket of
+--                the caller. near_from, dead: for recall_near()
+--   list         priority, and first, last, called: numbers in the list
+--   line         a queue or a list: where the difference does not matter
+--   waiter       deadline, owner, since, mode, elsewhere (it waits only for another of its keys),
+--                who, offer, far; ticket: of waiter_at(). An empty owner: see first_waiter()
+--   parent       the entry of the nearest ancestor that holds the lock
+--   obstacle     count, till, shown: how many holders keep the caller out, before which time all of
+--                them live, and one as text; "closed": see obstacle()
 --
 -- The table `args` is what the caller has sent, and no part changes it; `request` is what
 -- acquire.lua makes of that (request.lua).
@@ -141,7 +161,7 @@ end
 
 -- Records -----------------------------------------------------------------------------------------
 
--- The field s; nil if it is damaged.
+-- The field s as `held`; nil if it is damaged.
 local function read_held(text)
   local mode, limit, count, earliest, longest, oldest =
     string.match(text, '^([xsl]) (%d+) (%d+) (%d+) (%d+) ([^ ]+)$')
@@ -209,7 +229,8 @@ local function load_lock(which, owner, extra)
   if not sound then return nil, { 'MISFIT', now, 'damaged', which } end
   if stored and held and held.mode == 'l' then held.limit = stored end
   return { key = key, number = which, kind = v[1] or KIND, owner = owner, path = path,
-           fence = fence, held = held, stored = stored, limit = stored or held and held.limit,
+           fence = fence, held = held, stored_limit = stored,
+           limit = stored or held and held.limit,
            slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[10] or nil,
            mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil,
            acquired = v[11] or '0', ran = v[12] or '', extra = v[last], loaded = v }
@@ -222,5 +243,5 @@ local function keep_key(lock, lease)
   local longest = lock.held and lock.held.longest or 0
   if lock.paused then longest = math.max(longest, lock.paused.till - now) end
   redis.call('PEXPIRE', lock.key,
-    whole((lock.stored and YEAR or WEEK) + math.max(lease, longest)))
+    whole((lock.stored_limit and YEAR or WEEK) + math.max(lease, longest)))
 end

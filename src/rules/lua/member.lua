@@ -6,7 +6,7 @@
 --- @include "lock"
 
 -- Gives the answer of a member; that of any other server is unchanged. Called last, since it begins
--- with PEXPIRE.
+-- with PEXPIRE. locks: those that the answer grants; nil: it grants none.
 -- {'MEMBER', ms since "since", ms since "first", answer, locks}: both times are at least 1; "locks"
 -- has, of a grant, a 1 for each lock that an ancestor holds here
 local function member_answer(answer, locks)
@@ -32,8 +32,10 @@ local function member_answer(answer, locks)
   redis.call('PEXPIRE', args.member, WEEK)
   local v = redis.call('HMGET', args.member, 'run', 'since', 'first')
   local since, first = number(v[2]), number(v[3])
-  if not since or since > now or args.server ~= v[1] then
-    since = since and args.server == v[1] and now or remembers_since()
+  local is_same = args.server == v[1]
+  if not since or since > now or not is_same then
+    -- If the clock was set back, the same process is trusted from now on.
+    since = since and is_same and now or remembers_since()
     first = first and math.min(first, now) or now
     redis.call('HSET', args.member, 'run', args.server, 'since', whole(since),
       'first', whole(first))

@@ -61,6 +61,7 @@ local function open_mirrors()
     return ours and 'ours' or 'taken'
   end
 
+  -- Whether the call may touch the mirror.
   local function is_among_keys(m)
     for i = LOCKS + 1, #KEYS do
       if KEYS[i] == m.key then return true end

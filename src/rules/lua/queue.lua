@@ -115,6 +115,7 @@ local function clear_place(lock, place, waiter)
   write_lists(lock)
 end
 
+-- The field of a place.
 local function place_of(queue, ticket)
   return queue.base .. ':' .. whole(ticket)
 end
@@ -231,7 +232,8 @@ local function first_waiter(lock, queue, line, most)
 end
 
 -- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. Those that
--- nest wait only in the order of arrival. bound: as in is_overdue().
+-- nest wait only in the order of arrival, and so do all where no waiter has a priority. most: as of
+-- waiter_at(); bound: as of is_overdue().
 local function first_in_turn(lock, queue, most, bound)
   local oldest = first_waiter(lock, queue, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then

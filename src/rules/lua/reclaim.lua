@@ -23,6 +23,7 @@ local function is_in_the_way(lock, family, claim)
   return mode ~= 's' or claim.mode ~= 's'
 end
 
+-- Whether one of the family still holds the lock.
 local function is_alive(family)
   for _, e in ipairs(family.entries) do
     if not is_dead(e) then return true end

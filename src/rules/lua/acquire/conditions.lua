@@ -4,9 +4,10 @@
 --- @include "globs"
 --- @include "epoch"
 
--- The limit of the lock, where the request is for a semaphore.
+-- The limit that counts for the request: a semaphore's stored one overrides it. 0: not a semaphore,
+-- or none is known.
 local function limit_of(lock)
-  return request.mode == 'l' and lock.stored or request.limit
+  return request.mode == 'l' and lock.stored_limit or request.limit
 end
 
 -- Finds the lock whose latest successful run began longest ago, if all of them began recently

@@ -134,8 +134,10 @@ local function misfit(lock)
   local parent, held, wanted, mode = lock.parent, lock.held, limit_of(lock), request.mode
   if parent and args.no_nesting then return 'nested' end
   if parent and parent.mode == 's' and mode == 'x' then return 'upgrade' end
-  if mode == 'l' and wanted == 0 and not lock.stored then return 'no limit' end
-  if mode ~= 'l' and lock.stored and not parent then return 'stored ' .. whole(lock.stored) end
+  if mode == 'l' and wanted == 0 and not lock.stored_limit then return 'no limit' end
+  if mode ~= 'l' and lock.stored_limit and not parent then
+    return 'stored ' .. whole(lock.stored_limit)
+  end
   if not held then return nil end
   local same_kind = (held.mode == 'l') == (mode == 'l')
   if same_kind and (mode ~= 'l' or held.limit == wanted) then return nil end

@@ -11,8 +11,8 @@ local function answer_granted()
   for i, lock in ipairs(locks) do
     local own = lock.own
     fences[i], slots[i] = own and own.fence or '0', own and own.slot or 0
-    limits[i] = own and lock.stored or 0
-    any_stored = any_stored or own and lock.stored
+    limits[i] = own and lock.stored_limit or 0
+    any_stored = any_stored or own and lock.stored_limit
   end
   local answer = { 'GRANTED', now, fences, slots }
   if any_stored then answer[5], answer[6] = 0, limits end

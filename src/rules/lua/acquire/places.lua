@@ -15,6 +15,7 @@ end
 -- and so has left them. place_or_refuse() finds out.
 local dropped, left = false, false
 
+-- The ticket of a place; nil if it is not in lock.queue, or there is none.
 local function ticket_of(lock, place)
   local base = lock.queue.base .. ':'
   return place and string.sub(place, 1, #base) == base and number(string.sub(place, #base + 1))
@@ -93,6 +94,7 @@ end
 -- Lowers how long others may pass a waiter to the caller's bound: the smallest of those that wait
 -- counts. is_empty: no other client waits.
 local function lower_passing_bound(lock, is_empty)
+  -- This loads lock.bound as well.
   lists_of(lock)
   local least = is_empty and bound or math.min(bound, lock.bound)
   if least == lock.bound then return end
@@ -102,8 +104,9 @@ end
 
 -- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, or
 -- the server stopped) comes back to its own ticket, so that an outage does not change the order.
--- Returns whether it did.
-local function retake_place(lock, place, listed)
+-- place: the one that it had; former: its number in the list of its priority, if it had one.
+-- Returns whether it has that place now.
+local function retake_place(lock, place, former)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return lock.place == place end
   if not ticket or ticket < 1 or ticket > queue.last then return false end
@@ -115,7 +118,7 @@ local function retake_place(lock, place, listed)
   write_queue(lock, queue)
   lock.place = place
   redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. args.owner, place)
-  join_list(lock, listed)
+  join_list(lock, former)
   return true
 end
 
@@ -139,7 +142,8 @@ local function join_queue(lock)
   local queue = lock.queue
   local is_empty = queue.first > queue.last
   lower_passing_bound(lock, is_empty)
-  if is_empty and queue.base == 'q' and next(lock.lists) then -- they have only holes
+  -- Without a waiter the lists have only holes.
+  if is_empty and queue.base == 'q' and next(lock.lists) then
     lock.lists = {}
     write_lists(lock)
   end
@@ -197,7 +201,7 @@ local function renew_place(lock)
   return kept
 end
 
--- Leaves the queue, in which a waiter behind the caller may be next.
+-- Leaves the queue of the lock, in which a waiter behind the caller may be next.
 local function leave_and_wake(lock)
   local placed = lock.place
   leave_queue(lock)

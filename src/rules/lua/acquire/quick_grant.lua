@@ -19,7 +19,7 @@ end
 -- Whether no holder is in the way, no client waits, and no holder that shares it may be dead.
 local function is_open(lock)
   local h, mode = lock.held, request.mode
-  if lock.place or lock.stored or lock.paused then return false end
+  if lock.place or lock.stored_limit or lock.paused then return false end
   -- Neither the caller nor an ancestor of it holds the lock.
   for i = FAMILIES + 1, FAMILIES + #lock.path do
     if lock.loaded[i] then return false end

@@ -8,6 +8,8 @@ local function describe_reason(lock, found)
   return 0, 0, record_for_others(first)
 end
 
+-- The answer 'CLOSED'. places: of the caller; '': it does not wait. waiting: its position, or how
+-- many wait. kept: as in queue_up().
 local function describe_closed(decision, places, waiting, kept)
   local pause = locks[decision.which].paused
   local closed = { 'CLOSED', now, pause and pause.till - now or 0, places, waiting,
@@ -23,7 +25,7 @@ local function refuse(decision)
   if not args.member and not request.is_part then count_refusal(lock) end
   if found and found.closed then return describe_closed(decision, '', waiting) end
   local held = { 'HELD', now, waiting, decision.which, describe_reason(lock, found) }
-  held[8] = lock.stored
+  held[8] = lock.stored_limit
   return member_answer(held)
 end
 
@@ -78,6 +80,6 @@ local function queue_up(decision)
   local queued = { 'QUEUED', now, places, best_position(decision), anew, decision.which,
                    describe_reason(lock, found) }
   if request.take then queued[8] = ms_until_free() end
-  queued[10] = lock.stored
+  queued[10] = lock.stored_limit
   return with_far_ttl(queued, kept, 11)
 end

@@ -2,7 +2,13 @@
 --- @include "attempts"
 --- @include "minimum"
 
--- parse_request() and load_request() make these.
+-- parse_request() and load_request() make these. Of the request, lease, mode, limit, place_ttl and
+-- far_ttl are the arguments of acquire.lua, with 0 for one that is missing (mode: 'x'); then
+--   who          WHO with the notes that repeat options
+--   take, needed   how many of the locks it takes (nil: all), and so how many must be free
+--   is_part      the caller asks for one of several keys after the other, and this is one of them
+--   proposal, settled   of a quorum: a fence that all its servers may take, and, as text, the fence
+--                of each lock that it has settled on; none yet: an empty list
 local request, locks = nil, {}
 
 -- The pauses of GLOBs, if one of the locks was never acquired. Then what check_conditions() finds:
