@@ -45,7 +45,8 @@ without_grace() {
     run -0 rlock init --minimum-version 0.0.0
     run -0 rlock run new -- true
     for wrong in '' 1 1.2 1.2.3.4 1.2.x 1.2.3- -1.2.3 1.2.100000; do
-        run -64 rlock init --minimum-version "$wrong"
+        says 64 "^rlock: init: --minimum-version '$wrong' is not a version" \
+            init --minimum-version "$wrong"
     done
     for wrong in --force --print --grant=x; do
         says 64 'minimum-version does nothing else' init "$wrong" --minimum-version 1.0.0

@@ -259,6 +259,7 @@ has_no_mirror() {
     export RLOCK_URL=redis://127.0.0.1:1
     refusals '' <<'END'
 run --mirror foo:x k -- true|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME
+force-release --yes --mirror foo:x k|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME
 run --mirror string: k -- true|--mirror 'string:' is none of string:NAME, redisson:NAME and shedlock:NAME
 run --mirror string:x --read k -- true|--mirror needs an exclusive lock of one KEY
 run --mirror string:x --limit 2 k -- true|--mirror needs an exclusive lock of one KEY

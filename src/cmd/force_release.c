@@ -359,7 +359,7 @@ static int check_mirror(struct eviction *eviction)
         return STATUS_OK;
     const char *why = mirror_read(mirror, call->arguments.words[0], eviction->mirror);
     if (why)
-        return command_misused(call, "--mirror %s: %s", mirror, why);
+        return command_wrong(call, "--mirror", mirror, why);
     if (call->arguments.word_count > 1)
         return command_misused(call, "--mirror is for one KEY");
     if (eviction->owner || command_has(call, OPTION_PURGE) || command_has(call, OPTION_NOW) ||

@@ -67,7 +67,7 @@ static int set_minimum(struct call *call, const char *version)
             return command_misused(call, "--minimum-version does nothing else: give the "
                                          "other options in a second call");
     if (minimum < 0)
-        return command_misused(call, "--minimum-version: not a version X.Y.Z: %s", version);
+        return command_wrong(call, "--minimum-version", version, "is not a version X.Y.Z");
     if (too_old && !command_has(call, OPTION_FORCE)) {
         command_error(call, "%s would shut out this rlock, which is %s", version, PACKAGE_VERSION);
         say_hint("--force, if that is meant");
