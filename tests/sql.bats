@@ -78,6 +78,21 @@ setup_file() { databases_start; }
     in_turn 30 b
 }
 
+@test "PostgreSQL: a C library that sorts words in another order hides no lock" {
+    with_database postgresql
+    for one in {1..9}; do
+        rlock run "k$one" -- true
+    done
+    rlock acquire --lease 1h k1
+    rlock acquire --lease 1h k9
+    database_kill postgresql
+    DATABASE_PRELOAD=$RLOCK_TEST_TOOLS/shim_collate.so database_start postgresql
+    refused 75 run -n k1 -- true
+    refused 75 run -n k9 -- true
+    database_kill postgresql
+    database_start postgresql
+}
+
 @test "an agent that is killed: the next one continues; nothing is left of either driver" {
     each_database
     # The server knows who is connected to it.
@@ -207,6 +222,22 @@ semi_sync() {
     semi_sync wait_no_slave=1
     prints 1 '*fine     replicas *a replica is semi-synchronous*' doctor -u "$through"
     semi_sync timeout=10000 enabled=0
+}
+
+@test "PostgreSQL: the doctor warns of an index in the order of a locale, until it is changed" {
+    with_database postgresql
+    [[ $(database_sql postgresql "SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'") ]] ||
+        skip 'no collation of ICU here'
+    local change='/^DROP VIEW/,/^ALTER TABLE/p'
+    change=$(sed -n "$change" "$TESTS/../man/rlock-stores.7")
+    database_sql postgresql "${change/\"C\"/\"und-x-icu\"}"
+    rlock init
+    prints 1 '*warning  tables *index has the order of und-x-icu:*rlock-stores(7)*' doctor
+    database_sql postgresql "$change"
+    run -0 rlock init
+    run rlock doctor
+    [[ $output != *'index has the order'* ]]
+    [[ ! $(database_sql postgresql 'SELECT * FROM rlock_locks') ]]
 }
 
 @test "PostgreSQL: the doctor warns of tables in two schemas, as their users do not meet" {

@@ -346,6 +346,28 @@ static void check_pg_durability(struct probe *probe)
                       "fsync or full_page_writes is off: a crash loses locks", "turn both on");
 }
 
+/* Warns of names in the order of a locale, as tables of rlock 1.0 have them: another version of the
+ * C library may have another order, by which the index misses rows. */
+static void check_pg_order(struct probe *probe)
+{
+    struct sql_text text = text_of(probe);
+
+    sql_add(&text,
+            "SELECT CASE c.collname WHEN 'default' THEN d.datcollate ELSE c.collname END "
+            "FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation, pg_database d "
+            "WHERE a.attrelid = to_regclass('@record') AND a.attname = 'name' "
+            "AND d.datname = current_database()");
+    if (ask_sql(probe, text.out.text) && *probe->values[0] && *probe->values[0] != 'C' &&
+        !value_is(probe, 0, "POSIX"))
+        diagnosis_add(
+            &probe->server->diagnosis, "tables", LEVEL_WARNING,
+            "change it as rlock-stores(7) says, DATABASES",
+            "the table's index has the order of %.60s: on a standby, or after an upgrade, "
+            "with another C library it may miss locks that are held",
+            probe->values[0]);
+    strbuf_free(&text.out);
+}
+
 /* The search_path of a user decides which schema's tables it finds. */
 static void check_pg_schemas(struct probe *probe)
 {
@@ -403,6 +425,7 @@ static void check_postgresql(struct probe *probe)
     if (check_tables(probe))
         check_pg_pooler(probe);
     check_pg_schemas(probe);
+    check_pg_order(probe);
 }
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */

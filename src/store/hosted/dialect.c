@@ -7,12 +7,13 @@
 
 #include "base/mem.h"
 
-/* The views are for people. They split a record into its lines (host/record.h), and those of
- * holders and waiters into their words (rules/lua/lock.lua). A view belongs to the user who made it
- * first. */
+/* Names are compared by their bytes: an index in the order of a locale misses rows under another C
+ * library, as of a standby that is promoted. The views are for people. They split a record into its
+ * lines (host/record.h), and those of holders and waiters into their words (rules/lua/lock.lua). A
+ * view belongs to the user who made it first. */
 static const char *const postgresql_schema[] = {
     "CREATE TABLE IF NOT EXISTS @record (\n"
-    "    name text PRIMARY KEY,\n"
+    "    name text COLLATE \"C\" PRIMARY KEY,\n"
     "    version bigint NOT NULL,\n"
     "    expires bigint NOT NULL,\n"
     "    state text NOT NULL)",
