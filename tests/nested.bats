@@ -67,6 +67,7 @@ END
     chmod +x "$T/deeper"
     run -78 --separate-stderr rlock run -n k -- "$T/deeper" 1
     [[ ${lines[-1]} == 16 ]]
+    stderr_line "^hint: at most 16 levels nest\$"
     is_free k
 }
 

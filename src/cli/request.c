@@ -330,9 +330,11 @@ static int take_owner(struct request *request, const struct call *call)
         owner_beside(outer, uuid, request->owner);
         return STATUS_OK;
     }
-    why = why ? why : "is nested too deep";
-    command_error(call, "RLOCK_OWNER '%s' %s", URLS_TEXT(outer), why);
-    say_hint("only rlock sets it; unset it and retry");
+    command_error(call, "RLOCK_OWNER '%s' %s", URLS_TEXT(outer), why ? why : "is nested too deep");
+    if (why)
+        say_hint("only rlock sets it; unset it and retry");
+    else
+        say_hint("at most %d levels nest", OWNER_DEPTH);
     return STATUS_CONFIG;
 }
 
