@@ -116,3 +116,18 @@ hears_from_another() {
     run -0 rlock run k -- true
     [[ ! $(ctl alarm list) ]]
 }
+
+# The last test: it tears the cluster in two. The others do not reach the member that was torn from
+# them, which would tell them that it has removed them.
+@test "the doctor: a member that was made a cluster of its own, beside the others, has other locks" {
+    local options
+    sed "/^--listen-peer-urls/{n;s/:[0-9]*$/:$(free_ports 1)/}" "$ETCD/options1" >"$T/options"
+    mapfile -t options <"$T/options"
+    member KILL 1
+    poll_until 60 rlock run --server-wait 0 k -- true
+    env -u RLOCK_TEST_ID etcd "${options[@]}" --force-new-cluster </dev/null >>"$ETCD/log1" 2>&1 3>&- &
+    echo $! >"$ETCD/pid1"
+    poll_until 60 rlock run -u "etcd://127.0.0.1:${port[1]}" --server-wait 0 k -- true
+    run -69 rlock doctor
+    [[ $output == *'unfit    members'*'follow different leaders'* ]]
+}

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "host/etcd_gateway.h"
@@ -131,62 +132,88 @@ static bool try_compaction(const struct etcd_check *of)
     return true;
 }
 
-/* Returns the cluster that a member belongs to, as its status tells; 0: it tells none. */
-static uint64_t cluster_of(const struct strbuf *status)
+/* What the members in the URL have told. Clocks are compared with this process's, so that they need
+ * not be asked at once. */
+struct members {
+    size_t answered;
+    int64_t least, most;      /* s; how far the clocks are ahead */
+    uint64_t cluster, leader; /* of the latest answer; 0: it has none */
+    bool apart;               /* they belong to different clusters */
+    bool split;               /* they follow different leaders */
+};
+
+static void note_member(struct members *members, const struct strbuf *status)
 {
+    int64_t ahead = (http_date_us() - moment_now().ns / NS_PER_US) / US_PER_S;
     json_t *reply = json_loadb(status->text, status->size, 0, NULL);
     const char *id =
         json_string_value(json_object_get(json_object_get(reply, "header"), "cluster_id"));
+    const char *leader_id = json_string_value(json_object_get(reply, "leader"));
     uint64_t cluster = id ? strtoull(id, NULL, 10) : 0;
+    uint64_t leader = leader_id ? strtoull(leader_id, NULL, 10) : 0;
 
+    members->least = ahead < members->least ? ahead : members->least;
+    members->most = ahead > members->most ? ahead : members->most;
+    members->apart |= members->answered > 0 && cluster != members->cluster;
+    members->split |= leader && members->leader && leader != members->leader;
+    members->cluster = cluster;
+    members->leader = leader ? leader : members->leader;
+    members->answered++;
     json_decref(reply);
-    return cluster;
 }
 
-/* Compares the members' clocks with this process's, so that they need not be asked at once. */
-static bool try_members(const struct etcd_check *of)
+static struct members ask_members(void)
 {
     const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", slice_of("{}"),
                                           false};
-    size_t asked = http_server(), answered = 0;
+    struct members members = {.least = INT64_MAX, .most = INT64_MIN};
     struct strbuf reply ENDED_BY(strbuf_free) = {0};
-    int64_t least = INT64_MAX, most = INT64_MIN;
+    size_t asked = http_server();
     struct host_error why;
-    uint64_t cluster = 0;
-    bool apart = false;
-    char text[160];
 
     for (size_t i = 0; i < http_servers(); i++) {
         http_choose(i);
-        if (http_post(&question, &reply, &why) != 200 || http_server() != i)
-            continue;
-        int64_t ahead = (http_date_us() - moment_now().ns / NS_PER_US) / US_PER_S;
-        least = ahead < least ? ahead : least;
-        most = ahead > most ? ahead : most;
-        apart |= answered > 0 && cluster_of(&reply) != cluster;
-        cluster = cluster_of(&reply);
-        answered++;
+        if (http_post(&question, &reply, &why) == 200 && http_server() == i)
+            note_member(&members, &reply);
     }
     http_choose(asked);
-    if (apart) {
+    return members;
+}
+
+static bool try_members(const struct etcd_check *of)
+{
+    struct members members = ask_members();
+    char text[160];
+
+    /* Another one may have been elected meanwhile. */
+    for (int i = 0; i < 2 && members.split; i++) {
+        usleep(US_PER_S);
+        members = ask_members();
+    }
+    int64_t off = members.most - members.least;
+    if (members.apart) {
         host_find(of->out, "unfit",
                   "the members in the URL are of different clusters: each has locks of its own",
                   "name the members of one cluster: etcdctl member list");
-    } else if (answered < http_servers()) {
-        snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", answered,
+    } else if (members.split) {
+        host_find(of->out, "unfit",
+                  "the members in the URL follow different leaders: their cluster is split, as by "
+                  "--force-new-cluster, and each part has locks of its own",
+                  "end the members of all parts but one, and add them to that anew");
+    } else if (members.answered < http_servers()) {
+        snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", members.answered,
                  http_servers());
         host_find(of->out, "warning", text, "with a majority down, no lock is granted or kept");
-    } else if (most - least > APART_MAX) {
-        snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s",
-                 most - least);
-        host_find(of->out, most - least < of->margin_us / US_PER_S ? "warning" : "unfit", text,
+    } else if (off > APART_MAX) {
+        snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s", off);
+        host_find(of->out, off < of->margin_us / US_PER_S ? "warning" : "unfit", text,
                   "set them by NTP: beyond 10 s, or the URL's ?margin=, a lock that no client "
                   "watches may be taken too early");
     } else {
         host_find(of->out, "fine",
-                  answered == 1 ? "the member in the URL answers"
-                                : "all members in the URL answer, and their clocks agree",
-                  answered == 1 ? "name all members of the cluster in the URL" : "");
+                  members.answered == 1 ? "the member in the URL answers"
+                                        : "all members in the URL answer, and their clocks agree",
+                  members.answered == 1 ? "name all members of the cluster in the URL" : "");
     }
     return true;
 }
