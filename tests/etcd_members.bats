@@ -119,7 +119,7 @@ hears_from_another() {
 
 # The last test: it tears the cluster in two. The others do not reach the member that was torn from
 # them, which would tell them that it has removed them.
-@test "the doctor: a member that was made a cluster of its own, beside the others, has other locks" {
+@test "the doctor: a member that was torn from the others is a cluster that has other locks" {
     local options
     sed "/^--listen-peer-urls/{n;s/:[0-9]*$/:$(free_ports 1)/}" "$ETCD/options1" >"$T/options"
     mapfile -t options <"$T/options"

@@ -132,8 +132,8 @@ static bool try_compaction(const struct etcd_check *of)
     return true;
 }
 
-/* What the members in the URL have told. Clocks are compared with this process's, so that they need
- * not be asked at once. */
+/* Answers of the members in the URL. Their clocks are compared with this process's, so that they
+ * need not be asked at once. */
 struct members {
     size_t answered;
     int64_t least, most;      /* s; how far the clocks are ahead */
