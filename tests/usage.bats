@@ -69,6 +69,62 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $(rlock history --json k k | jq length) == 2 ]]
 }
 
+# lacks_of_page TITLE: what the page says that the stores of that row lack, a line each.
+lacks_of_page() {
+    sed -n '/^\.Sh WHAT A STORE LACKS/,/^\.El/p' "$TESTS/../man/rlock-stores.7" |
+        awk -v title=".It $1" '/^\./ { on = $0 == title; next } on' |
+        sed 's/\\-/-/g; s/[,.]$//' | sort
+}
+
+# lacks_of URL...: what rlock says that it lacks. No server is there.
+lacks_of() {
+    local words urls=()
+    for words; do urls+=(--url "$words"); done
+    set -f
+    while read -r words; do
+        # shellcheck disable=SC2086 # a list of words
+        rlock ${words%% *} "${urls[@]}" --server-wait 0 ${words#* } 2>&1 || true
+    done <<'END' | sed -nE 's/^rlock: .*(:\/\/|exec:|quorum) has no //p' | sort -u
+run --read k -- true
+run --limit 2 k -- true
+run a b -- true
+run --at-least 1s k -- true
+run --replicas 1 k -- true
+run --grace k -- true
+run --latest k -- true
+run --priority 1 k -- true
+run --replace k -- true
+run --mirror string:x k -- true
+run --unless-done 1h a b -- true
+run --any a b -- true
+acquire k
+init -q
+init --minimum-version 1.0.0
+force-release --yes k
+latch set l 1
+limit k 1
+pause -m x k 1m
+pause -m x k* 1m
+END
+}
+
+@test "rlock-stores(7) says what each store lacks, and all of that is refused: 64" {
+    local title url
+    [[ $(lacks_of redis://127.0.0.1:1) == '' ]]
+    while read -r url title; do
+        # shellcheck disable=SC2086 # of a quorum: a list
+        diff <(lacks_of_page "$title") <(lacks_of ${url//,/ })
+    done <<'END'
+cluster://127.0.0.1:1 Li cluster://
+etcd://127.0.0.1:1 Li etcd://
+exec:none/x Li git+ssh:// , git+https:// , git+file:// , exec:
+zookeeper://127.0.0.1:1 Li zookeeper://
+redis://127.0.0.1:1,redis://127.0.0.1:2 several URLs
+END
+    diff <(lacks_of_page 'Li postgresql:// , mysql:// , mariadb://') \
+        <(lacks_of postgresql://127.0.0.1:1/d | grep -v '^--mirror string:$')
+}
+
 @test "KEYs on both sides of -c are 64: the command is not quoted" {
     usage run deploy -c ./deploy.sh production
     [[ $stderr == *"both sides of -c"*$'\n'"hint: quote the command, or put KEYs before -c" ]]
