@@ -132,6 +132,16 @@ END
     ends_with a 69 60
 }
 
+# To the disk, by way of a "sync" that notes what is done.
+@test "rlock-store-dir says that a put is done when its name is on the disk, too" {
+    mkdir "$T/bin"
+    printf '#!/bin/sh\necho "$* $(ls k 2>/dev/null)" >>"%s"\n' "$T/synced" >"$T/bin/sync"
+    chmod +x "$T/bin/sync"
+    run -0 env PATH="$T/bin:$PATH" rlock-store-dir "$T/dir" < <(printf 'hello 1 x\nput k - 2\nab')
+    [[ $output == *done* ]]
+    [[ $(tail -n 1 "$T/synced") == '. k' ]]
+}
+
 @test "a file that cannot be looked up is not taken for a lock that is not there" {
     key=$(printf 'k%.0s' {1..300})
     run -69 rlock run --server-wait 0 "$key" -- true
