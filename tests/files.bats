@@ -102,11 +102,13 @@ setup_commands() {
     for option in config password-file tls-ca tls-cert tls-key; do
         bg "$option" rlock run --config "$T/config" "--$option" "$T/fifo" k -- touch "$T/run"
         [[ $option != config ]] || continue
-        printf '%s\n' "$option = fifo" "password = s3cret" "tls-ca = $CERTS/ca.pem" \
-            >"$T/$option.config"
-        [[ $option != tls-ca ]] || sed -i 3d "$T/$option.config"
-        [[ $option != tls-key ]] || echo "tls-cert = $CERTS/client.pem" >>"$T/$option.config"
-        [[ $option != password-file ]] || sed -i 2d "$T/$option.config"
+        # The same in a file, with a password and a CA besides, and the certificate of a key.
+        {
+            echo "$option = fifo"
+            [[ $option == password-file ]] || echo "password = s3cret"
+            [[ $option == tls-ca ]] || echo "tls-ca = $CERTS/ca.pem"
+            [[ $option != tls-key ]] || echo "tls-cert = $CERTS/client.pem"
+        } >"$T/$option.config"
         chmod 600 "$T/$option.config"
         bg "of-$option" rlock status --config "$T/$option.config"
     done

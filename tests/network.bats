@@ -72,6 +72,7 @@ enough() {
 }
 
 @test "the answer on a connection never comes: status asks on another one, and ends in time" {
+    # The first request has no answer: nothing comes down that connection any more.
     fault on up any hold down
     run -0 rlock status -u "$PROXY" --connect-timeout 20s k
 }

@@ -277,7 +277,8 @@ is_due() {
     local port
     answering closing ''
     run -69 rlock run -n -u "redis://127.0.0.1:$port" --server-wait 4s k -- true
-    # The request may have been done, and is undone for another second.
+    # The shortest pauses double from 25 ms to half a second, so these are some twelve attempts. The
+    # request may have been done, and is undone for another second.
     within 2 22 "$(grep -c one "$T/closing.out")"
     : >"$T/closing.out"
     run -69 rlock status -u "redis://127.0.0.1:$port" --server-wait 4s

@@ -163,6 +163,7 @@ struct keeper {
 
 static const struct answer no_answer;
 
+/* Whether an acquisition has the store say when the lock may be granted: see send_acquire(). */
 enum listening { NOT_LISTENING, LISTENING };
 
 static void send_acquire(struct keeper *keeper, enum listening listening);

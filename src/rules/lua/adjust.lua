@@ -81,7 +81,8 @@ local function set_pause(last, own)
   return { 'ADJUSTED', now }
 end
 
--- Pauses the lock itself, in place of such a pause before.
+-- Pauses the lock itself, in place of such a pause before. Its record is that of a waiter, with the
+-- word "pause" for the owner, and a mode that says nothing.
 local function pause(ms, who)
   local till = now + ms
   local own = { till = till, text = whole(till) .. ' pause ' .. whole(now) .. ' x ' .. who }

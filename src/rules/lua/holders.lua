@@ -271,7 +271,8 @@ end
 -- called there. A waiter that offers it is handed the lock, unless only_notify is true. Of several
 -- that can go together it calls two, and each of them calls the next one when it has come: so all
 -- come soon, and no call takes long. CALLED is the last one that was called. The first is
--- not called if its place is kept beyond known_beyond, as it has just called and knows.
+-- not called if its place is kept beyond known_beyond, as it has just called and knows. parent,
+-- family: as of obstacle(), of the waiters that nest in that holder; nil: of all others.
 local function wake(lock, parent, family, only_notify, known_beyond)
   local queue = queue_below(lock, parent)
   local head, line = first_in_turn(lock, queue)

@@ -173,6 +173,7 @@ local function read_held(text)
     or nil
 end
 
+-- The inverse of read_held().
 local function state_text(h)
   return string.format('%s %.0f %.0f %.0f %.0f ', h.mode, h.limit, h.count, h.earliest, h.longest)
     .. h.oldest
