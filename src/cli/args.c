@@ -62,6 +62,8 @@ static int has_argument(const struct option_spec *spec)
     return !spec->argument ? no_argument : spec->optional ? optional_argument : required_argument;
 }
 
+/* Makes the tables of getopt_long() of the rows. A long name has ROW_BASE and the number of its row
+ * as its value, and a short one its letter. */
 static void make_tables(const struct option_row *rows, struct getopt_tables *tables)
 {
     struct option *next = tables->longs;

@@ -79,6 +79,8 @@ void screen_leave(struct screen *screen)
 
 #define ESCAPE '\033'
 
+/* Adds a line cut to so many columns. Its colours take no room, and stay even behind the cut, as
+ * the last one ends them. */
 static void put_line(struct strbuf *out, const char *line, size_t length, size_t columns)
 {
     const char *end = line + length;

@@ -311,6 +311,7 @@ static int collect_folder(struct collection *collection)
     return status;
 }
 
+/* Reads the file that was named, which must be there; or the usual ones, as far as they are. */
 static int collect_files(struct collection *collection, const char *named, enum origin origin)
 {
     if (named) {
@@ -581,6 +582,7 @@ static int read_tls_file(const struct collection *collection, struct settings *s
     return STATUS_OK;
 }
 
+/* Checks the settings of TLS against the URLs, and reads the files if a URL asks for TLS. */
 static int settle_tls(const struct collection *collection, struct settings *settings)
 {
     struct tls_options *tls = &settings->address.tls;

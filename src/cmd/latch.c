@@ -317,6 +317,7 @@ static int report_closed(struct latch *latch)
     return STATUS_NOT_ACQUIRED;
 }
 
+/* Waits until the latch is open, the time is up, or a signal came. Returns the exit status. */
 static int wait_until_open(struct latch *latch)
 {
     static const struct store_events events = {.poked = on_poked};

@@ -142,6 +142,7 @@ static bool take_set_options(struct command_call *call, bool *if_new, int64_t *m
     return true;
 }
 
+/* SET KEY VALUE [NX] [PX ms]. */
 static void run_set(struct command_call *call)
 {
     bool if_new;

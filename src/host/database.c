@@ -165,6 +165,8 @@ struct loading {
     bool read_only, damaged;
 };
 
+/* Takes a row of the answer. The first value tells what it has: a lock that was got, a position,
+ * whether the server takes writes, a record, a row of ShedLock, or the server's time. */
 static void take_loaded(void *arg, const struct slice *values, size_t count)
 {
     struct loading *loading = arg;
@@ -239,6 +241,8 @@ static void abandon_unit(void)
         note_listening();
 }
 
+/* Reads the records of a unit in one request. One that may write locks their keys first, by the
+ * transaction that commit_unit() or an error ends; one that only reads has none. */
 static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     struct loading loading = {.unit = unit};
@@ -296,8 +300,9 @@ static void add_checks(struct sql_text *request, const struct unit *unit, char *
     }
 }
 
-/* The version is looked at although the key is locked: another node of a cluster knows nothing of
- * that. Another one would make the state NULL, which the table refuses. */
+/* Adds statements that write the changed records, and check that they are there. The version is a
+ * condition although the key is locked, as another node of a cluster knows nothing of that lock:
+ * where it is another one, the state becomes NULL, which the table refuses. */
 static void add_records(struct sql_text *request, const struct unit *unit)
 {
     char *states[UNIT_KEYS_MAX] = {NULL};

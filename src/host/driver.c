@@ -180,8 +180,10 @@ static struct driver *start_driver(const char *name, const char *rest)
     return driver;
 }
 
-/* The pipe is empty, as the driver has answered: what fits into it goes there at once, even if this
- * process is killed meanwhile. Otherwise a driver could take half of a put for the whole. */
+/* Sends a frame to the driver. A write that fails is not reported: the driver has ended, and then
+ * has no answer either. The pipe is empty, as the driver has answered: what fits into it goes there
+ * at once, even if this process is killed meanwhile. Otherwise a driver could take half of a put
+ * for the whole. */
 static void send_bytes(struct driver *driver, struct slice bytes)
 {
     size_t sent = 0;

@@ -221,6 +221,7 @@ static unsigned race_puts(struct kit *kit, const char *on)
     return done;
 }
 
+/* Has several processes put on the same version at once: one put at most may be done. */
 static void try_race(struct kit *kit)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);
@@ -329,6 +330,8 @@ static void try_lost(struct kit *kit)
     report_finding(kit, "fine", "a put of a killed process is done as a whole, or not at all");
 }
 
+/* Has processes count up by turns, in races: each put that is done must be found by another
+ * process, and no other in its place. */
 static void try_count(struct kit *kit)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);

@@ -154,6 +154,7 @@ static void fail_to_connect(MYSQL *connection, const struct host_target *target,
     host_error_set(fault, error_of(error, said), said);
 }
 
+/* Sets the options of a connection before it is opened. */
 static void set_options(MYSQL *connection, const struct host_target *target)
 {
     unsigned seconds = (unsigned)target->seconds;

@@ -518,6 +518,8 @@ static void on_renewed(void *arg, const struct answer *answer)
     }
 }
 
+/* Renews a held lock, or confirms a late grant. A lock whose lease is fixed (not plan.renew) keeps
+ * its end: only requests for it are heard so. */
 static void send_renewal(struct keeper *keeper, struct moment until, store_done *done)
 {
     struct renew_request *request = &keeper->request.renew;
@@ -718,6 +720,7 @@ static void not_confirmed(struct keeper *keeper, const struct answer *answer)
     }
 }
 
+/* Takes the answer to the renewal of a grant that came late. */
 static void on_confirmed(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
@@ -865,6 +868,8 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
 
 /* -- releasing ------------------------------------------------------------------------------- */
 
+/* Nothing of the owner's is left in the store, as far as can be told: the end, or another
+ * acquisition if "again" asks for it. */
 static void end_release(struct keeper *keeper)
 {
     /* A release that was not answered may still be executed: nothing is acquired before that time
@@ -961,6 +966,8 @@ static bool leaves_lock(const struct keeper *keeper)
     return keeper->plan.request.had && !keeper->refused;
 }
 
+/* Sends a release, unless nothing can be in the store, or what is there should stay. until: of this
+ * attempt; release_until: of all of them. */
 static void send_release(struct keeper *keeper)
 {
     struct release_request *request = &keeper->request.release;

@@ -212,6 +212,8 @@ static int wait_for_something(struct loop *loop)
     return 0;
 }
 
+/* Takes all signals that have come, except those that the process ignores or has sent itself
+ * by a limit. */
 static void take_signals(struct loop *loop)
 {
     struct signalfd_siginfo infos[8];

@@ -77,6 +77,8 @@ bool resolve_path(const char *path, struct endpoint *found)
     return true;
 }
 
+/* Looks up the name, in a process of its own, as that may block. finding: what the asker gets; a
+ * count of -1: the name does not exist. */
 static void look_up(const void *asked, void *found_here)
 {
     const struct question *question = asked;

@@ -372,6 +372,8 @@ static void receive_bytes(struct stream *stream)
     }
 }
 
+/* The socket is ready. Whatever is called back may close the stream or begin another connection:
+ * "generation" tells that. */
 static void handle_events(struct loop_io *io, int events)
 {
     struct stream *stream = io->owner;

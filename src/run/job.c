@@ -245,6 +245,8 @@ static void send_term(struct job *job, struct moment now)
         kill_tree_terminate(&job->stop.tree);
 }
 
+/* One more look at a command that is being ended: TERM where it is due, KILL after that, until
+ * nothing is left of it and of --stop's command. */
 static void go_on_stopping(struct job *job)
 {
     struct moment now = moment_now();

@@ -350,6 +350,7 @@ static void brief_agent(void *arg)
         finish_run(s);
 }
 
+/* Starts an agent in place of one that has died, and tells it what the dead one had. */
 static void replace_agent(struct supervisor *s)
 {
     struct keeper_past past = {.began = s->began,

@@ -45,6 +45,8 @@ static bool is_stale(const struct sockaddr_un *address)
     return refused && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode);
 }
 
+/* Binds the socket to its path, in place of a file that a dead server has left. False:
+ * errno says why. */
 static bool bind_path(int fd, const struct sockaddr_un *address)
 {
     const struct sockaddr *plain = (const struct sockaddr *)address;
@@ -65,6 +67,7 @@ static void add_socket(struct listener *listener, int fd)
     *MEM_APPEND(listener->sockets, listener->count) = (struct loop_io){.fd = fd};
 }
 
+/* Listens at a Unix socket. The file is noted, so that the end removes this one only. */
 static enum listener_result open_path(struct listener *listener, const char *path, char *fault,
                                       size_t size)
 {

@@ -87,6 +87,8 @@ static void print_outage(const struct server *server, struct http_texts *texts)
     strbuf_putc(table, '\n');
 }
 
+/* A look at the locks has ended: prints all documents, and has http hand them to the
+ * clients that wait. */
 static void publish_locks(void *arg)
 {
     struct server *server = arg;

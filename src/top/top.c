@@ -137,6 +137,7 @@ static void draw_choice(const struct top *top)
     put_text(LINE_FILTER, A_NORMAL, line);
 }
 
+/* Draws the table of the locks, as far as there is room: its first line is that of the titles. */
 static void draw_rows(struct top *top)
 {
     struct render_style style = {.width = COLS};
@@ -284,6 +285,7 @@ static bool is_enter(int key)
     return key == KEY_RETURN || key == KEY_ENTER || key == '\n';
 }
 
+/* Takes a key while the filter is typed; each changes the rows at once. */
 static void type_filter(struct top *top, int key)
 {
     char *filter = top->rows.filter;
@@ -398,6 +400,8 @@ static void type_in_rows(struct top *top, int key)
     }
 }
 
+/* Takes all keys that were pressed. A question about a lock ("subject") ends the loop, and is asked
+ * on the usual screen. Without a key and with the terminal gone, the program ends as by SIGHUP. */
 static void on_keys(struct loop_io *io, int events)
 {
     struct top *top = io->owner;
@@ -640,6 +644,8 @@ static void watch_locks(struct top *top, struct answer *answer)
     }
 }
 
+/* Shows the locks until the user quits. The first look is taken before the screen is entered, so
+ * that a store that is away or refuses the user is told of as usual. */
 static int show_top(struct call *call)
 {
     struct top *top = (struct top *)call;

@@ -89,6 +89,8 @@ static bool has_failed(const struct cluster *cluster)
     return cluster->failure.verdict == VERDICT_UNKNOWN;
 }
 
+/* The request has failed at all nodes that were tried: tries again later, if there is time and the
+ * Cluster may be about to recover; else answers the failure. */
 static void give_up_request(struct cluster *cluster)
 {
     struct answer *failure = &cluster->failure;
@@ -169,6 +171,8 @@ static void look_elsewhere(struct cluster *cluster)
 
 static void on_answer(void *arg, const struct answer *answer);
 
+/* Sends the operation to node number i of the map; if no connection to it can be had,
+ * to another one. */
 static void send_to_node(struct cluster *cluster, size_t i)
 {
     char fault[256];

@@ -150,6 +150,7 @@ static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 
 static void ask_next(struct multi_lock *multi);
 
+/* The answer to the renewal or the release of one key; the keys come one after the other. */
 static void on_key_answer(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -263,6 +264,8 @@ static void taken_released(void *arg, const struct answer *answer)
     release_taken_next(multi);
 }
 
+/* Releases the taken keys of a round that did not get all, the last one first; then begins the next
+ * round, or ends. */
 static void release_taken_next(struct multi_lock *multi)
 {
     size_t count = multi->key_count;
@@ -436,6 +439,7 @@ static void acquire_all_keys(struct multi_lock *multi, const char *owner)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
+/* Starts an operation. Other verbs than these three pass to the store below. */
 static void start_operation(struct store *base, const struct operation *operation)
 {
     struct multi_lock *multi = multi_of(base);

@@ -264,6 +264,8 @@ static size_t end_attempts(struct cluster_nodes *nodes, enum attempts which)
     return left;
 }
 
+/* The next step of the search for a map: asks one more node, or waits for those that were asked, or
+ * ends the search. */
 static void on_turn(struct loop_timer *timer)
 {
     struct cluster_nodes *nodes = timer->owner;

@@ -137,6 +137,7 @@ static void on_answer(void *arg, const struct answer *answer)
     }
 }
 
+/* The map is known: asks its masters, one after the other. */
 static void map_read(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;

@@ -771,6 +771,8 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
                       "%zu of the hosts cannot be reached, or not be used", hosts->unreached);
 }
 
+/* Checks each host of the URL by itself, and then all of them: whether there is one that takes
+ * locks, and only one. False, with a fault: the check could not be begun. */
 static bool check_hosts(struct probe *probe, const struct url *all, struct checkup *checkup,
                         char *fault, size_t size)
 {

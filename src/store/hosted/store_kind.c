@@ -76,6 +76,7 @@ static const char *refuse_query(const char *name, bool is_mysql)
                     : "has a query other than ?table=NAME or, without HOST, ?host=DIR&port=PORT";
 }
 
+/* Takes ?NAME=VALUE&... of a URL, in place. Returns what is wrong, or NULL. */
 static const char *take_query(struct url *url, char *query)
 {
     const char *socket = dialect_of(url)->socket, *fault = NULL;

@@ -346,6 +346,8 @@ static enum state listen_to(int fd)
     return strncmp(answer, "-LOADING", 8) == 0 ? STATE_LOADING : STATE_UP;
 }
 
+/* Whether a server answers at the socket, and has loaded its data. Dead as well where it
+ * cannot be asked. */
 static enum state state_of(const struct local_place *place)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -537,6 +539,8 @@ static int serve_place(const void *arg)
     become_server(launch->place, launch->log);
 }
 
+/* Starts the server as a process that outlives this one, and waits until it answers. False, with a
+ * fault: the server's own last words, if its log has any. */
 static bool launch_server(const struct local_place *place, char *fault, size_t size)
 {
     char reason[128];

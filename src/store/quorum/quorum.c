@@ -298,6 +298,8 @@ static bool outranks(const struct quorum *quorum, size_t key, const struct lock_
     return for_one != for_other ? for_one > for_other : one->fence > other->fence;
 }
 
+/* Makes the grant of those that voted yes: of each key, that which outranks the others. grants: the
+ * caller's, one a key, to which the answer points. */
 static void answer_carried(const struct quorum *quorum, struct answer *answer,
                            struct lock_grant *grants)
 {

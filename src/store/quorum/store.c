@@ -466,6 +466,8 @@ static int64_t longest_extra_time(struct quorum_store *store)
     return longest;
 }
 
+/* After each vote: ends the round if its outcome is known. One that has succeeded, or may yet, is
+ * left open a little longer for nodes that are slower than the majority. */
 static void decide_round(struct quorum_store *store)
 {
     const struct quorum *votes = &store->round.votes;

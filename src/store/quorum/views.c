@@ -65,6 +65,7 @@ static int64_t common_lease(const struct holding *holding, size_t majority)
     return left > 0 ? left : holding->parties[0]->left_ms;
 }
 
+/* Makes one holder of what the nodes say of it; one of them, at least, has it. */
 static struct lock_party merge_holding(const struct holding *holding, size_t majority)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): at least one of them has it */

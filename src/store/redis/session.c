@@ -476,6 +476,8 @@ static struct moment share_of_time(const struct redis_session *session, int ways
     return moment_plus(now, moment_until(now, session->until) / ways);
 }
 
+/* Starts the program that talks to the database, in place of a connection: one end of a socket is
+ * its standard input and output. */
 static void start_program(struct redis_session *session)
 {
     const char *name = session->url->kind->program;

@@ -314,6 +314,8 @@ static void complete_call(struct redis_store *store, struct moment now)
         redis_call_set(&store->call, "far_ttl", NULL);
 }
 
+/* Sends the call in the form that fits: with a subscription, without one,
+ * or both (choose_form()). */
 static void send_call(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);

@@ -276,6 +276,8 @@ static void keep_lock(void *arg, const struct lock_view *view)
         lock_views_add(&entry->read, view);
 }
 
+/* Takes a lock, or one more part of its queue. When nothing is left to ask for, it is reported,
+ * unless it is free and neither named nor wanted all the same (idle). */
 static void hear_lock(struct redis_survey *survey, struct entry *entry, const char *key,
                       const redisReply *reply, struct answer *answer)
 {
@@ -334,6 +336,8 @@ static bool is_later(const struct redis_survey *survey, const redisReply *reply)
     return !survey->marking && kind && redis_newer_layout(kind, known, text, sizeof text);
 }
 
+/* Takes the reply about one key. False: the answer ends the survey. A lock that cannot be read is
+ * reported as a misfit, and does not. */
 static bool hear_entry(struct redis_survey *survey, struct entry *entry, const redisReply *reply,
                        struct answer *answer)
 {

@@ -152,6 +152,8 @@ static size_t branches_of(const struct zk_store *store)
     return zk_is_limited(store) ? ZK_BRANCHES : 1;
 }
 
+/* The own nodes are made, or lack a parent: then the folders and the locks' nodes are made first,
+ * each from the top, as one that is there already does no harm. */
 static void on_created(struct zk_store *store, const struct zk_reply *replies)
 {
     store->place = ZK_NO_PLACE;
@@ -543,6 +545,8 @@ static void judge_semaphore(struct zk_store *store, const struct zk_queue queues
         zk_list_leases(store);
 }
 
+/* Judges all places by the queues that were read, from the last key to the first: so the first one
+ * in the way is the one that is told of. */
 static void judge_queues(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     size_t refused = store->key_count;
@@ -650,6 +654,7 @@ void zk_touch_own(struct zk_store *store)
     zk_send(store, on_retaken, ZK_NO_EFFECT);
 }
 
+/* Takes the answer to zk_touch_own(): the own nodes have been written again, if they are there. */
 static void on_retaken(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);

@@ -74,6 +74,8 @@ static bool probe_server(const struct store_address *address, int64_t lease, str
     return probe->session;
 }
 
+/* Judges the session's timeout that the server has granted (ns): it takes its own bounds in place
+ * of what was wished. */
 static void judge_lease(const struct probe *probe, int64_t lease, struct diagnosis *diagnosis)
 {
     const char *granted = DURATION_TEXT(probe->timeout), *wanted = DURATION_TEXT(lease);

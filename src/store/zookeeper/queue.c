@@ -25,6 +25,8 @@ char *zk_path_join(const char *node, const char *child)
     return strbuf_print("%s/%s", node, child);
 }
 
+/* Writes a KEY as a node's name. A character that such a name cannot have, and the first one of a
+ * name that is ZooKeeper's own, becomes %XX for each of its bytes. */
 static void print_name(const char *key, char name[KEY_NAME_SIZE])
 {
     /* A node of ours cannot have these names as they are. */

@@ -287,6 +287,7 @@ static void expire_session(struct zk_session *session)
     complete_batch(session, ZK_EXPIRED, NULL);
 }
 
+/* The session is open on this connection: tells who the user is, and sends the batch that waits. */
 static void bring_up(struct zk_session *session)
 {
     struct strbuf out = {0};
@@ -366,6 +367,8 @@ static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
         complete_batch(session, ZK_ANSWERED, NULL);
 }
 
+/* Takes a frame of a session that is up: an event of a watch, word on the user, or the reply to
+ * the oldest request. */
 static void hear_frame(struct zk_session *session, struct jute_in *frame)
 {
     struct jute_in in = *frame;
@@ -459,6 +462,7 @@ static void on_broken(void *arg, const char *why)
     }
 }
 
+/* The one timer of the session: what it means depends on the phase. */
 static void timed_out(struct loop_timer *timer)
 {
     struct zk_session *session = timer->owner;

@@ -197,6 +197,8 @@ static bool renews_login(struct locator *locator, const struct sentinel_vote *vo
            locator->events->refused(locator->arg, &locator->login);
 }
 
+/* The Sentinels have voted: looks up the master's name; or keeps the server that was found before,
+ * if it may stay; or reports why there is none. */
 static void on_voted(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;

@@ -253,6 +253,8 @@ static void hear_list(struct sentinel *sentinel, const redisReply *reply)
     finish_sentinel(sentinel, SENTINEL_UNKNOWN, names);
 }
 
+/* Takes a reply of one Sentinel, which it owns: those to the questions are kept until all of
+ * them are there. */
 static void on_reply(void *arg, redisReply *reply)
 {
     struct sentinel *sentinel = arg;
