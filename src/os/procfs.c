@@ -148,7 +148,7 @@ static int by_pid(const void *a, const void *b)
     return (p->pid > q->pid) - (p->pid < q->pid);
 }
 
-const struct process *process_list_find(const struct process_list *list, pid_t pid)
+struct process *process_list_find(const struct process_list *list, pid_t pid)
 {
     struct process wanted = {.pid = pid};
     return list->count ? bsearch(&wanted, list->all, list->count, sizeof wanted, by_pid) : NULL;

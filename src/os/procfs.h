@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 
+enum membership { MEMBERSHIP_UNKNOWN, MEMBER, NO_MEMBER };
+
 struct process {
     pid_t pid;
     pid_t parent;
@@ -21,6 +23,7 @@ struct process {
     char name[16];              /* as ps shows it, cut off */
     unsigned long long started; /* clock ticks since boot: a pid with that time is unique; 0: not
                                  * known */
+    enum membership membership; /* of a tree: what a search for that has found (tree.c) */
 };
 
 /* Some of them; zeroed it is empty. */
@@ -89,7 +92,7 @@ bool procfs_list(const struct procfs *procfs, struct moment until, struct proces
 bool process_list_append(struct process_list *list, const struct process *process);
 void process_list_sort(struct process_list *list);
 /* Of a list by pids: NULL if it is not there. */
-const struct process *process_list_find(const struct process_list *list, pid_t pid);
+struct process *process_list_find(const struct process_list *list, pid_t pid);
 /* The very process, not another one with its pid. */
 bool process_list_has(const struct process_list *list, const struct process *process);
 void process_list_free(struct process_list *list);

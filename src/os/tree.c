@@ -149,18 +149,34 @@ static bool may_belong(const struct search *search, const struct process *proces
            !is_spared(search, process) && !is_callers(search, process);
 }
 
-static bool belongs_to_tree(struct search *search, const struct process *process)
+/* As far as the process itself tells. */
+static enum membership membership_of(struct search *search, const struct process *process)
 {
-    size_t steps = search->all->count; /* parents read at different times may form a ring */
+    if (process->membership != MEMBERSHIP_UNKNOWN)
+        return process->membership;
+    if (!may_belong(search, process))
+        return NO_MEMBER;
+    return is_topmost(search, process) ? MEMBER : MEMBERSHIP_UNKNOWN;
+}
 
-    for (; process && steps > 0; steps--) {
-        if (!may_belong(search, process))
-            return false;
-        if (is_topmost(search, process))
-            return true;
-        process = process_list_find(search->all, process->parent);
+/* What the topmost process that tells is, those below it are: so no environment is read twice, and
+ * thousands that descend from each other are walked along once. Parents read at different times may
+ * form a ring, which ends at what is noted. */
+static bool belongs_to_tree(struct search *search, struct process *process)
+{
+    struct process *top = process;
+    enum membership found = MEMBERSHIP_UNKNOWN;
+
+    while (top && (found = membership_of(search, top)) == MEMBERSHIP_UNKNOWN) {
+        top->membership = NO_MEMBER;
+        top = process_list_find(search->all, top->parent);
     }
-    return false;
+    if (top)
+        top->membership = found;
+    for (; found == MEMBER && process != top;
+         process = process_list_find(search->all, process->parent))
+        process->membership = MEMBER;
+    return found == MEMBER;
 }
 
 /* Without its root as an ancestor, the caller cannot tell descendants of it from others. */
@@ -180,6 +196,8 @@ static void search_init(struct search *search, const struct tree *tree,
     search->by_descent = knows_descendants(tree);
     search->session = getsid(0);
     snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner ? tree->owner : "");
+    for (size_t i = 0; i < all->count; i++)
+        all->all[i].membership = MEMBERSHIP_UNKNOWN; /* an earlier search may have known another */
 }
 
 /* Prepares a search only by descent: of all processes, it knows the root, the first of "root".
@@ -254,7 +272,7 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
     *print = 0;
     search_init(&search, tree, all);
     for (size_t i = 0; i < all->count; i++) {
-        const struct process *process = &all->all[i];
+        struct process *process = &all->all[i];
         if (!process->live || !belongs_to_tree(&search, process))
             continue;
         if (signo != 0 && !deliver_signal(tree, process, signo))
@@ -484,7 +502,7 @@ static void kill_orphans(const struct tree *tree)
 static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *complete)
 {
     const struct tree *tree = search->tree;
-    struct process process;
+    struct process process = {0};
     enum process_look look = procfs_read(tree->procfs, pid, &process);
 
     *complete = *complete && look != PROCESS_UNSEEN;

@@ -258,6 +258,17 @@ int kill(pid_t pid, int signo)
     return (group && pid == -group) || (single && pid == single) ? 0 : -1;
 }
 
+static size_t environments; /* that were opened */
+
+/* In the library's place: counts those. */
+int openat(int at, const char *path, int flags, ...)
+{
+    const char *name = strrchr(path, '/');
+
+    environments += name && strcmp(name, "/environ") == 0;
+    return (int)syscall(SYS_openat, at, path, flags, 0);
+}
+
 /* In the library's place: whenever the runner is about to be looked at, it has forked and ended. A
  * late child was born behind the first look at its number. */
 struct dirent *readdir(DIR *from)
@@ -383,6 +394,20 @@ static void test_known_first(void)
     tap_ok(strncmp(deeds, before, strlen(before)) == 0, "H163 what is known is killed first: %s",
            deeds);
     notes_deeds = false;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
+/* Ancestors are those of many: their environments are read once. */
+static void test_ancestors(void)
+{
+    make_world(false);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs, .leader = -1, .owner = OWNER, .since = 1};
+    environments = 0;
+    bool live = tree_signal(&tree, 0) == TREE_LIVE;
+    tap_ok(live && environments > 0 && environments <= COUNT(rows),
+           "a look reads no environment twice: %zu of %zu processes", environments, COUNT(rows));
     procfs_close(&procfs);
     remove_tree("");
 }
@@ -794,6 +819,7 @@ int main(void)
     test_second_look();
     test_number_of_session();
     test_known_first();
+    test_ancestors();
     test_term_by_descent();
     test_locked();
     test_asked_first();
