@@ -242,8 +242,9 @@ int main(int argc, char **argv)
         say_error("the operating system refuses: %s: %s", refused, strerror(errno));
         return STATUS_SYSTEM;
     }
-    if (kernel_forks_elsewhere()) {
-        say_error("%s: %s", command->name, KERNEL_FORKS_ELSEWHERE);
+    const char *elsewhere = kernel_forks_elsewhere();
+    if (elsewhere) {
+        say_error("%s: %s", command->name, elsewhere);
         return STATUS_SYSTEM;
     }
     return command_execute(command, argc - 1, argv + 1);

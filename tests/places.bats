@@ -102,13 +102,27 @@ own_mounts() {
     poll_until 20 nothing_left
 }
 
+@test "place: another clock for what rlock starts than for itself: it runs nothing" {
+    local before="env LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_apart.so $RLOCK"
+    env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_apart.so" true || skip "no name spaces of clocks here"
+    for what in "run k -- touch $T/ran" "acquire k" "acquire --keep $$ k"; do
+        # shellcheck disable=SC2086
+        run -71 --separate-stderr $before $what 3>&-
+        stderr_line '^rlock: [a-z]*: what it starts would have another clock .*unshare needs --fork'
+        [[ ${#stderr_lines[@]} == 1 && ! -e $T/ran ]]
+    done
+    poll_until 20 nothing_left
+}
+
 @test "place: a local server of another process name space: not process -1, nor one to signal" {
     unshare --pid --fork true 2>/dev/null || skip "no process name spaces here"
     export XDG_RUNTIME_DIR=$T
     run -0 rlock run --local k -- true
     run -0 unshare --pid --fork "$RLOCK" local status 3>&-
     [[ ${lines[0]} == "process  of another name space" ]]
+    start=$(now_ms)
     run -69 --separate-stderr unshare --pid --fork "$RLOCK" local stop 3>&-
+    took 0 5000 "$start"
     stderr_line '^rlock: local: the server, process of another name space, does not end'
     run -0 rlock local stop
 }

@@ -82,7 +82,7 @@ static int stop_server(const struct local *local)
     pid_t pid = local_server(&local->place);
     char words[LOCAL_WORDS_SIZE];
     local_server_words(pid, words, sizeof words);
-    if ((force ? local_force_end : local_end)(&local->place, END_NS)) {
+    if (pid > 0 && (force ? local_force_end : local_end)(&local->place, END_NS)) {
         unlink(local->place.socket); /* one that was killed leaves it behind */
         say_detail("the local server, process %s, has ended", words);
         return STATUS_OK;

@@ -73,15 +73,24 @@ void kernel_wait_while(const int *word, int value, int64_t most)
     syscall(SYS_futex, word, FUTEX_WAIT, value, &rest, NULL, 0);
 }
 
-/* The name space has no process yet, as a rule, and then the link leads nowhere. */
-bool kernel_forks_elsewhere(void)
+/* A name space of processes has none yet, as a rule, and then the link of what is forked leads
+ * nowhere. */
+static bool differ(const char *name, const char *of_children)
 {
-    static const char children[] = "/proc/self/ns/pid_for_children";
     struct stat own, link, there;
 
-    if (stat("/proc/self/ns/pid", &own) != 0 || lstat(children, &link) != 0)
+    if (stat(name, &own) != 0 || lstat(of_children, &link) != 0)
         return false;
-    return stat(children, &there) == 0 ? there.st_ino != own.st_ino : errno == ENOENT;
+    return stat(of_children, &there) == 0 ? there.st_ino != own.st_ino : errno == ENOENT;
+}
+
+const char *kernel_forks_elsewhere(void)
+{
+    if (differ("/proc/self/ns/pid", "/proc/self/ns/pid_for_children"))
+        return KERNEL_FORKS_ELSEWHERE;
+    if (differ("/proc/self/ns/time", "/proc/self/ns/time_for_children"))
+        return "what it starts would have another clock than itself: unshare needs --fork";
+    return NULL;
 }
 
 /* -- what it needs --------------------------------------------------------------------------- */
