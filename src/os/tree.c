@@ -159,7 +159,7 @@ static enum membership membership_of(struct search *search, const struct process
     return is_topmost(search, process) ? MEMBER : MEMBERSHIP_UNKNOWN;
 }
 
-/* What the topmost process that tells is, those below it are: so no environment is read twice, and
+/* Notes what it finds for all that it passes on the way up: so no environment is read twice, and
  * thousands that descend from each other are walked along once. Parents read at different times may
  * form a ring, which ends at what is noted. */
 static bool belongs_to_tree(struct search *search, struct process *process)
