@@ -176,6 +176,30 @@ runs_or_says_what_is_missing() {
     keeps_promises
 }
 
+@test "place: a user who hands over as many descriptors already as may be on their way" {
+    as_user 54321 prlimit --nofile=64
+    bg others "$T/there" python3 -c '
+import socket, sys, time
+ends = socket.socketpair()
+try:
+    while True:
+        socket.send_fds(ends[0], [b"x"], [0])
+except OSError:
+    print("refused", flush=True)
+time.sleep(1000)'
+    poll_until 10 contains "$T/others.out" refused
+    # The agent cannot be told of its command, which leaves a daemon with a session and an environment
+    # of its own.
+    bg a rlock run --lease 9s k -- sh -c "daemonize 2 worker '$LOG' a forever title ignore
+        exec worker '$LOG' a forever"
+    poll_until 15 have_traced 2
+    queued k work b k 0.3
+    pause 3000 # the agent looks for its descendants every second
+    kill -KILL "${pid[a]}"
+    b_begins_after_a
+    keeps_promises
+}
+
 @test "place: a small stack; one that is too small is refused" {
     for kb in 48 64 96 128 255; do
         run -71 prlimit --stack=$((kb << 10)) "$RLOCK" run k -- touch "$T/ran"

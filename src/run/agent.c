@@ -144,6 +144,7 @@ static bool withdraw_grant(struct agent *agent)
     if (!withdraw_offer(agent))
         return false;
     watchdog_dismiss(&agent->watchdog);
+    descendants_stop(&agent->descendants);
     events_of(agent)->granted(events_of(agent)->arg, NULL);
     send_plain(agent, REPORT_WITHDRAWN);
     presence_ask(&agent->presence);
@@ -183,6 +184,8 @@ static void watch_lease(struct agent *agent, struct lease lease)
         keeper_hold_renewals(agent->keeper);
 }
 
+/* The descendants of a command are looked for from now on: the message that tells of one may be
+ * refused (ETOOMANYREFS, ENOBUFS). */
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
@@ -198,6 +201,8 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     atomic_store(&agent->shared->lease_end, 0);
     atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
+    if (!has_printer(agent))
+        descendants_watch(&agent->descendants);
     send_report(agent, &held);
     presence_expect(&agent->presence);
 }
@@ -428,7 +433,6 @@ static void take_command(struct agent *agent, pid_t command, int handle)
 {
     agent->watchdog.tree.group = command;
     agent->watchdog.tree.leader = handle;
-    descendants_watch(&agent->descendants);
     if (handle < 0 || agent->plan->job->wait_descendants)
         return;
     agent->command = (struct loop_io){
@@ -585,6 +589,7 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
         return;
     /* The supervisor runs the command under that lease already. */
     agent->state = HOLDING;
+    descendants_watch(&agent->descendants);
     watchdog_watch(&agent->watchdog, past->lease);
     watchdog_acknowledge(&agent->watchdog);
 }

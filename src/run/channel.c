@@ -64,7 +64,7 @@ int channel_receive(int end, void *message, size_t size, int *fd)
             return 1;
         if (got >= 0)
             return -1;
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOMEM || errno == ENOBUFS)
             return 0;
         if (errno != EINTR && (errno != ECONNRESET || reset))
             return -1;

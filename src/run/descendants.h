@@ -19,7 +19,7 @@ struct descendants {
 
 /* The caller owns the tree, which refers to the processes that are noted. */
 void descendants_init(struct descendants *descendants, struct loop *loop, struct tree *tree);
-/* The command has been started. */
+/* The command may be started. */
 void descendants_watch(struct descendants *descendants);
 /* A process of the tree has ended: its children can be seen now, and not for much longer. */
 void descendants_hurry(struct descendants *descendants);
