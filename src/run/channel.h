@@ -61,8 +61,8 @@ int channel_pair(int ends[2]);
 /* Sends a report or an order, of "size" bytes. False if it was not sent: the other end is closed or
  * has not been read for long. fd goes along, and stays the caller's; -1: none. */
 bool channel_send(int end, const void *message, size_t size, int fd);
-/* 1: a message of that size; 0: none there now, or no memory for it; -1: the other end is closed. *fd is the descriptor
- * that came along, for the caller to close; -1: none. */
+/* 1: a message of that size; 0: none there now, or no memory for it; -1: the other end is closed.
+ * *fd is the descriptor that came along, for the caller to close; -1: none. */
 int channel_receive(int end, void *message, size_t size, int *fd);
 
 /* -- memory in common ------------------------------------------------------------------------ */
