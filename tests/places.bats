@@ -188,8 +188,8 @@ except OSError:
     print("refused", flush=True)
 time.sleep(1000)'
     poll_until 10 contains "$T/others.out" refused
-    # The agent cannot be told of its command, which leaves a daemon with a session and an environment
-    # of its own.
+    # The agent cannot be told of its command, which leaves a daemon with a session and an
+    # environment of its own.
     bg a rlock run --lease 9s k -- sh -c "daemonize 2 worker '$LOG' a forever title ignore
         exec worker '$LOG' a forever"
     poll_until 15 have_traced 2

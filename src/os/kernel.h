@@ -36,10 +36,10 @@ bool kernel_signal_group(int pidfd, int signo);
 /* Forks into the cgroup with that open directory; -1 with errno. */
 pid_t kernel_fork_into(int cgroup);
 
-/* What is wrong if this process forks into other name spaces than its own (unshare(2)); NULL if
- * nothing is, or /proc does not say. In one of processes, a process cannot tell whether its parent
- * lives. In one of clocks, times cannot be compared; a program is executed in such a state before
- * Linux 6.1 only. */
+/* Says what is wrong if this process forks into other name spaces than its own (unshare(2)); NULL
+ * if nothing is, or /proc does not tell. In one of processes, a process cannot know whether its
+ * parent lives. In one of clocks, times cannot be compared; a program is executed in such a state
+ * before Linux 6.1 only. */
 const char *kernel_forks_elsewhere(void);
 #define KERNEL_FORKS_ELSEWHERE                                                                     \
     "what it starts would be in another name space of processes than itself: unshare needs --fork"

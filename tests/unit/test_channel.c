@@ -1,4 +1,4 @@
-/* What is sent over a channel arrives, also where the kernel has no memory for a moment. */
+/* A message over a channel arrives, also where the kernel has no memory for a moment. */
 #include "run/channel.h"
 
 #include <errno.h>
