@@ -53,13 +53,13 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 }
 
 @test "a KEY twice is that KEY, or 64 where there can be only one" {
-    local words
+    local words owner
     for words in acquire renew release resume 'extend -q' 'pause -m x' 'reserve -m x' limit \
         'latch delete' 'latch wait' 'latch count-down' 'latch status' 'history --plot'; do
         usage $words k k
     done
     export RLOCK_URL=unix://$REDIS_SOCK
-    local owner=$(rlock acquire k)
+    owner=$(rlock acquire k)
     [[ $(rlock status --json k k | jq length) == 1 ]]
     [[ $(rlock metrics k k | grep -c '^rlock_holders{') == 1 ]]
     prints 2 'RLOCK CRITICAL - k: *locks=1 *' check --held 0 k k
