@@ -125,13 +125,13 @@ static const char *find_similar(const struct option_row *rows, const char *name,
     return nearest;
 }
 
-/* "word" is what getopt_long() called '?'. */
+/* "word" has what getopt_long() called '?'. */
 static bool refuse_option(const struct option_row *rows, const char *word,
                           struct arguments *arguments)
 {
     if (optopt >= ROW_BASE)
         return set_fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
-    if (optopt >= '0' && optopt <= '9')
+    if (optopt >= '0' && optopt <= '9' && word[1] == optopt)
         return set_fault(arguments, "unknown option -%c (N and DUR are never negative)", optopt);
     if (optopt)
         return set_fault(arguments, "unknown option -%c", optopt);
@@ -171,7 +171,7 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
         if (c == 1) {
             arguments->words[arguments->word_count++] = optarg;
         } else if (c == '?') {
-            return refuse_option(rows, argv[optind - 1], arguments);
+            return refuse_option(rows, argv[at], arguments);
         } else if (c == ':') {
             return miss_argument(find_spec(rows, optopt), optopt, arguments);
         } else {

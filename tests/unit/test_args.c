@@ -68,6 +68,8 @@ static const struct {
     {"run -z k", "unknown option -z"},
     {"run -nz k", "unknown option -z"},
     {"run k -15m", "unknown option -1 (N and DUR are never negative)"},
+    {"run -n5 k", "unknown option -5"},
+    {"run --watch 5 --foo k", "unknown option --foo"},
     {"run --wa 5s k", "ambiguous option --wa"},
     {"run --no-wait=1 k", "option --no-wait takes no argument"},
     {"run k --wait", "option --wait needs an argument"},
