@@ -155,6 +155,25 @@ returncode() { # negative for death by a signal, as python sees it
     done
 }
 
+# A signal that comes while the lock is released only hurries that.
+ends_by_term() {
+    kill -TERM "$1" 2>/dev/null || true
+    gone "$1"
+}
+
+@test "H107 a report that is not read does not keep rlock from ending by a signal" {
+    mkfifo "$T/full"
+    exec 8<>"$T/full"
+    # Fill the pipe, which is never read.
+    timeout 1 dd if=/dev/zero of="$T/full" bs=4096 count=100 2>/dev/null || true
+    bg_up a bash -c 'exec rlock run --report-fd 9 k -- touch "$2" 9>"$1" 8>&-' - \
+        "$T/full" "$T/a.up"
+    poll_until 10 ends_by_term "${pid[a]}"
+    finish a
+    exec 8>&-
+    [[ $status == 143 ]]
+}
+
 @test "--report-fd writes one JSON line at the end, with one word for each way to end" {
     reports '.outcome == "completed" and .result == "failure" and .exit_status == 3 and .signal == null and .fence > 0 and
         .held_ms >= 150 and .held_ms < 9000 and .waited_ms >= 0 and .waited_ms < 5000' \

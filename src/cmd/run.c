@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,6 +147,23 @@ static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
         put_each(object, "slot", slots, granted ? held.count : 1);
 }
 
+/* While the report is not read, what tells this process to end does end it: the lock is released,
+ * and the command has had its signals. A pipe that has room takes a line of PIPE_BUF whole. */
+static void obey_signals_if_full(int fd, size_t size)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    sigset_t ends;
+
+    if (size <= PIPE_BUF && poll(&ready, 1, 0) != 0)
+        return;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGHUP);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGQUIT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &ends, NULL);
+}
+
 /* Writes the line. Returns 0, or an errno. */
 static int report_write(int fd, const struct supervisor_outcome *outcome,
                         const struct acquire_request *request)
@@ -166,6 +184,7 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
     put_lock(object, outcome, request);
     json_write(&line, object);
     sigaction(SIGPIPE, &ignore, &before);
+    obey_signals_if_full(fd, line.size);
     int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
     return error;
