@@ -1023,11 +1023,13 @@ void life_on_left(const struct run *run)
         BROKEN(LEAVES_MASTER, "run %d asks it still", run->number);
 }
 
+/* The latest time counts: who is led by a name has its lock at an old master "for as long as it
+ * accepts writes": rlock-stores(7). */
 void life_on_forgotten(const char *owner, int64_t deadline)
 {
     struct run *run = run_of_owner(owner);
 
-    if (run && !run->forgotten)
+    if (run)
         run->forgotten = world.now;
     life_on_shortened(owner, deadline);
 }
