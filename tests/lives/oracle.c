@@ -1461,14 +1461,6 @@ static void check_history(const struct run *run, const char *key)
 
 /* -- when nothing is left to happen ------------------------------------------------------------ */
 
-/* Answers come when a lease is nearly over: it is acquired again and again. */
-static bool lease_is_too_short(const struct run *run)
-{
-    int trips = sentinels_here.used ? 12 : 4; /* of the question, a connection, and the greeting */
-
-    return run->lease < trips * (network.delay + network.jitter);
-}
-
 /* The process died of the user's signal before it blocked that, as any process does. */
 static bool died_at_start(const struct run *run)
 {
@@ -1488,16 +1480,16 @@ static bool connects_too_slowly(void)
     return run_address().connect_timeout < 2 * 2 * 2 * (network.delay + network.jitter);
 }
 
-static bool may_wait_for_ever(const struct run *run)
+static bool may_wait_for_ever(void)
 {
-    return lease_is_too_short(run) || connects_too_slowly() || pause_lasts_on();
+    return connects_too_slowly() || pause_lasts_on();
 }
 
 /* An administrator's command waits for the end of a lease, too: "The clock of the server does not
  * jump", rlock(7). */
 static bool may_be_left(const struct proc *process)
 {
-    return may_wait_for_ever(process->run) || (process->kind == ADMIN && circumstances.set_back);
+    return may_wait_for_ever() || (process->kind == ADMIN && circumstances.set_back);
 }
 
 void oracle_end(void)
@@ -1505,7 +1497,7 @@ void oracle_end(void)
     char holders[600];
 
     for (int i = 0; i < run_count; i++)
-        if (!runs[i].ended && !runs[i].killed && !may_wait_for_ever(&runs[i]) &&
+        if (!runs[i].ended && !runs[i].killed && !may_wait_for_ever() &&
             !((runs[i].outer || runs[i].is_script) && !runs[i].supervisor) &&
             !died_at_start(&runs[i]))
             fail("run %d is stuck", i);
