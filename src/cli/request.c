@@ -124,6 +124,8 @@ static char *wrong_value(const char *what, const char *value, const char *why)
     return strbuf_print("%s '%s' %s", what, URLS_TEXT(value), why);
 }
 
+/* Takes the KEYs of the command line, each once. Returns a fault, which the caller
+ * frees, or NULL. */
 static char *take_keys(struct request *request, const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->word_count; i++) {

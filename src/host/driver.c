@@ -368,6 +368,7 @@ static bool take_date(const struct driver *driver, const char *const *words, siz
            decimal_parse(words[before], 1, INT64_MAX / 1000000, &answer->date_ms);
 }
 
+/* Takes "value VERSION SIZE" and the text behind that line. The answer owns the text. */
 static bool take_value(struct driver *driver, const char *const *words,
                        struct driver_answer *answer)
 {

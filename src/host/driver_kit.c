@@ -176,6 +176,7 @@ static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
 
 /* -- the tests --------------------------------------------------------------------------------- */
 
+/* Tries whether any bytes come back as they were put, and a key that is not there has no value. */
 static void try_bytes(struct kit *kit)
 {
     unsigned got;
@@ -268,6 +269,7 @@ static void try_versions(struct kit *kit)
     report_finding(kit, "fine", "a version does not come twice");
 }
 
+/* Tries whether a get in another process sees each put that was done before. */
 static void try_reads(struct kit *kit)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);

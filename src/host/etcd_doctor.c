@@ -162,6 +162,8 @@ static void note_member(struct members *members, const struct strbuf *status)
     json_decref(reply);
 }
 
+/* Asks each member for its state, and returns to the one that was asked before. One that does not
+ * answer is left out. */
 static struct members ask_members(void)
 {
     const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", slice_of("{}"),

@@ -205,6 +205,7 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
 
 /* -- hearing ----------------------------------------------------------------------------------- */
 
+/* Takes a row of a message: the channel's number, the message's own, and the text. */
 static void take_message(void *arg, const struct slice *values, size_t count)
 {
     int64_t number = strtoll(values[0].at, NULL, 10);

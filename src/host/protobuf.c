@@ -32,6 +32,7 @@ void protobuf_wrap(struct strbuf *message, unsigned field)
     strbuf_free(&inner);
 }
 
+/* Takes a number of seven bits a byte, the lowest first, off the message. False: it is damaged. */
 static bool take_varint(struct slice *message, uint64_t *number)
 {
     unsigned char byte = 128;

@@ -103,6 +103,8 @@ static void look_up(const void *asked, void *found_here)
     freeaddrinfo(list);
 }
 
+/* The lookup has ended. found: NULL where its process ended without an answer. The addresses found
+ * before stay where there are no new ones. */
 static void found_out(void *owner, const void *found)
 {
     struct finding nothing = {0};

@@ -289,6 +289,7 @@ void stream_secure(struct stream *stream, struct tls *tls, const char *host)
     shake_hands(stream);
 }
 
+/* The attempt to connect has ended, in one way or the other. */
 static void finish_connect(struct stream *stream)
 {
     int fault = fault_of(stream);

@@ -344,6 +344,8 @@ static const char *take_certificate(SSL_CTX *context, const struct tls_file *fil
     return wrong;
 }
 
+/* Gives the context the files of the options. *complete: see take_trust(). Returns which file is
+ * refused, and why; NULL: none is. */
 static struct refusal take_files(SSL_CTX *context, const struct tls_options *options,
                                  bool *complete)
 {

@@ -207,6 +207,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     presence_expect(&agent->presence);
 }
 
+/* The keeper has renewed. A supervisor must acknowledge the new lease; a renewer only notes it. */
 static void on_extended(void *arg, struct lease lease, bool forgotten)
 {
     struct agent *agent = arg;
@@ -305,6 +306,9 @@ static void on_over(void *arg, const struct keeper_end *end)
 
 /* -- what the watchdog says ------------------------------------------------------------------- */
 
+/* The watchdog is about to end the command, as the supervisor has not: the lock is lost, and
+ * nothing is renewed any more. Without a word of trouble from the store it was the supervisor
+ * that was stopped. */
 static void on_alarmed(void *arg)
 {
     struct agent *agent = arg;

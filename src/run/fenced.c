@@ -114,6 +114,8 @@ static void on_time(struct loop_timer *timer)
     settle_job(fenced);
 }
 
+/* Passes a signal to the command, and takes its changes. A guard that has died is replaced,
+ * a few times. */
 static void on_signal(void *owner, int signo)
 {
     struct fenced *fenced = owner;

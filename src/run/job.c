@@ -292,6 +292,8 @@ static void begin_to_end(struct job *job)
         job->term_at = moment_plus(now, moment_until(now, job->stop.tree.kill_at) / 2);
 }
 
+/* Begins to end the command; harmless if that has begun. The agent is told before TERM is sent, so
+ * that it does not do the same. */
 static void begin_stopping(struct job *job)
 {
     if (job->state == JOB_STOPPING)

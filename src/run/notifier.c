@@ -100,6 +100,7 @@ static void leave_if_idle(struct work *work)
         loop_stop(work->loop);
 }
 
+/* Takes notices of the supervisor. Its end leaves some time for commands that still run. */
 static void on_notice(struct loop_io *io, int events)
 {
     struct work *work = io->owner;
@@ -118,6 +119,7 @@ static void on_notice(struct loop_io *io, int events)
     leave_if_idle(work);
 }
 
+/* A command of --notify, or a process that it has left, has ended. */
 static void on_signal(void *owner, int signo)
 {
     struct work *work = owner;

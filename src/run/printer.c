@@ -156,6 +156,7 @@ static void on_report(struct loop_io *io, int events)
     }
 }
 
+/* A first signal that ends withdraws the request; the second does not wait for that. */
 static void on_signal(void *owner, int signo)
 {
     struct printer *printer = owner;

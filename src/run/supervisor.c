@@ -577,6 +577,8 @@ static void interrupt_wait(struct supervisor *s, int signo)
     }
 }
 
+/* Each signal, by the state: before the command, it ends the wait; then it is the command's; after
+ * that, it hurries the release. */
 static void on_signal(void *owner, int signo)
 {
     struct supervisor *s = owner;

@@ -316,6 +316,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
     }
 }
 
+/* The time of the oldest clients is over: they have to go. */
 static void on_limit(struct loop_timer *timer)
 {
     struct http *http = timer->owner;

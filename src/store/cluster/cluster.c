@@ -116,6 +116,8 @@ static void give_up_request(struct cluster *cluster)
 
 /* -- the map ----------------------------------------------------------------------------------- */
 
+/* The map was read anew: tries the request where the slot is now, unless that is the node that
+ * has just failed. */
 static void on_refreshed(struct cluster *cluster)
 {
     size_t node = cluster_map_find(cluster->map, cluster->slot);

@@ -380,6 +380,7 @@ static void take_next(struct multi_lock *multi)
 
 static void queue_for_next(struct multi_lock *multi);
 
+/* The answer to a place in one queue: at the front of it, the owner queues for the next key. */
 static void on_queued(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;

@@ -230,6 +230,7 @@ static struct attempt *make_room(struct cluster_nodes *nodes)
     return room;
 }
 
+/* Asks the next candidate for the map, over a connection of its own. */
 static void ask_next(struct cluster_nodes *nodes)
 {
     static const struct redis_session_events events = {.done = on_answer};

@@ -117,6 +117,7 @@ static void read_map(struct loop_timer *timer)
     cluster_read_map(survey->cluster, survey->operation.until, map_read, survey);
 }
 
+/* The answer of one master: asks the next one, or tries this one again. */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;

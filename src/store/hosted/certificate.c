@@ -82,6 +82,8 @@ static bool has_greeted(const struct look *look)
            look->heard.size >= MY_HEAD_SIZE + (head[0] | (size_t)head[1] << 8);
 }
 
+/* Takes the server's greeting, and asks for TLS by its protocol; then the stream
+ * begins the handshake. */
 static void on_received(void *arg, const char *bytes, size_t size)
 {
     struct look *look = arg;

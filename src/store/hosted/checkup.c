@@ -51,6 +51,7 @@ struct probe {
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
+/* Takes the row that a question has for an answer, as up to four texts; later ones stay empty. */
 static void take_replies(void *arg, redisReply *const *replies, size_t count,
                          const struct answer *failure)
 {

@@ -394,6 +394,7 @@ static void leave_refused(struct redis_session *session)
 
 /* -- finding --------------------------------------------------------------------------------- */
 
+/* The server's addresses are known; or the search has failed. */
 static void on_located(void *arg, const struct answer *failure)
 {
     struct redis_session *session = arg;
@@ -762,6 +763,8 @@ static void explain_refusal(struct redis_session *session, struct answer *why)
     redis_session_annotate(session, why);
 }
 
+/* Takes a reply to the greeting. After a refusal, a batch that went out behind the greeting may
+ * have been done, and is undone first. */
 static void hear_greeting(struct redis_session *session, redisReply *reply)
 {
     enum greeting_state state = redis_greeting_hear(&session->greeting, reply, &session->failure);
@@ -878,6 +881,8 @@ static bool is_push(const redisReply *reply, const char *kind)
            strcmp(reply->element[0]->str, kind) == 0;
 }
 
+/* Takes what comes on a connection that is up: a message, the word that a subscription has ended,
+ * or a reply of the batch. */
 static void hear_message(struct redis_session *session, redisReply *reply)
 {
     if ((session->listening || session->unlistening) && is_push(reply, "message")) {

@@ -352,6 +352,8 @@ static void drop_operation(struct redis_store *store)
     store->resent = 0;
 }
 
+/* Ends the operation with the answer. Also notes what makes it uncertain: requests that
+ * were sent again. */
 static void finish_operation(struct redis_store *store, struct answer *answer)
 {
     bool said = answer->said[0] && redis_session_is_up(store->session) && !store->terms.has_host;

@@ -391,8 +391,8 @@ static bool may_nest(const struct zk_store *store, const struct zk_nodes *nodes,
     return one->first_of_party && (one->number == nodes->number || zk_is_limited(store));
 }
 
-/* Reads those of a key, and moves *replies behind what is in them. Returns how many are there;
- * *gone: one has gone since they were listed. */
+/* Reads the nodes that may nest in the same holder of a key, and moves *replies behind what is in
+ * them. Returns how many are there; *gone: one has gone since they were listed. */
 static size_t read_nested(const struct zk_store *store, size_t key, const struct zk_reply **replies,
                           struct zk_nested *all, bool *gone)
 {

@@ -65,6 +65,7 @@ static void have_left(struct zk_store *store)
     store->left(store);
 }
 
+/* The own nodes are deleted; if one of them was not there, it is looked which are. */
 static void on_deleted(struct zk_store *store, const struct zk_reply *replies)
 {
     size_t index = 0;

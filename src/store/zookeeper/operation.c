@@ -192,6 +192,7 @@ static void left_full(struct zk_store *store)
     zk_tell_failure(store, &store->no_room);
 }
 
+/* The batch has failed. Notes what that leaves open about the own nodes. */
 static void on_failure(struct zk_store *store, const struct answer *failure)
 {
     if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {

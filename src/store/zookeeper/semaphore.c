@@ -86,6 +86,8 @@ static void ask_data(struct zk_store *store, zk_hear *hear)
 
 /* -- a lease ----------------------------------------------------------------------------------- */
 
+/* Takes what is in all leases: more than the limit mean that another program took one meanwhile,
+ * and all is begun anew. */
 static void on_verified(struct zk_store *store, const struct zk_reply *replies)
 {
     bool over = false, gone = false;
@@ -165,6 +167,7 @@ static void claim_leases(struct zk_store *store)
     zk_send(store, on_claimed, ZK_CREATES);
 }
 
+/* The leases are made, or their node or a place is missing. */
 static void on_claimed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_take_created(store, &replies[0]);

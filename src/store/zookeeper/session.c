@@ -347,6 +347,7 @@ static void poke_listener(void *arg)
     session->events->poked(session->arg);
 }
 
+/* Takes the reply to the next request of the batch, and keeps a copy of its frame. */
 static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
                        const struct jute_in *frame)
 {

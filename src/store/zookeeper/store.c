@@ -176,6 +176,7 @@ static void send_renewal(struct zk_store *store)
     zk_send(store, on_renewed, ZK_REOPENS);
 }
 
+/* Takes the answer to a renewal: the own nodes of all keys must be there. */
 static void on_renewed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);

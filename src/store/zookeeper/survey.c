@@ -90,6 +90,7 @@ void zk_survey(struct zk_store *store, const struct survey_request *request)
     }
 }
 
+/* Takes the names of all locks' nodes, and adds those that match. */
 static void found_names(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_names names;

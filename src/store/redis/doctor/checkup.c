@@ -222,6 +222,7 @@ struct probe {
     struct moment first_read, last_read;   /* when, by ours */
 };
 
+/* Ends the wait for an answer, and has the question's function hear it. */
 static void on_replies(void *arg, redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
@@ -273,6 +274,8 @@ static void hear_ping(struct probe *probe, redisReply *const *replies)
     probe->facts->figures.ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
 }
 
+/* Takes the round trips, and how far the server's clock and this host's went meanwhile. False: a
+ * question was not answered. */
 static bool ask_pings(struct probe *probe)
 {
     struct server_facts *facts = probe->facts;
@@ -302,6 +305,7 @@ static void hear_self(struct probe *probe, redisReply *const *replies)
             redis_facts_setting(probe->facts, facts_with_names[i].setting, replies[next++]);
 }
 
+/* Asks the server for what it says of itself, in one batch. False: no answer. */
 static bool ask_self(struct probe *probe)
 {
     size_t count = 2;
@@ -344,6 +348,7 @@ static bool ask_markers(struct probe *probe)
 
 /* -- does it run scripts? --------------------------------------------------------------------- */
 
+/* Takes the time of a script that does nothing, or why it was refused. */
 static void hear_script(struct probe *probe, redisReply *const *replies)
 {
     struct server_facts *facts = probe->facts;
@@ -384,6 +389,8 @@ static void hear_replay(struct probe *probe, redisReply *const *replies)
             probe->facts->replay = REPLAY_DENIED;
 }
 
+/* Asks whether the user "default", in whose name a restart replays that file, may do each of these.
+ * False: no answer. */
 static bool ask_replay(struct probe *probe)
 {
     char *key = key_in_store(probe->address->prefix, SCRATCH);

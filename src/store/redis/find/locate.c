@@ -155,6 +155,8 @@ static void start_local(const void *question, void *finding)
         kind->start_server(start->socket, sizeof start->socket, start->fault, sizeof start->fault);
 }
 
+/* The user's own server was started in a process of its own, or could not be. finding: NULL where
+ * that process ended without a word. */
 static void on_started(void *arg, const void *finding)
 {
     struct locator *locator = arg;
@@ -240,6 +242,7 @@ static void look_soon(struct locator *locator)
     loop_arm(locator->loop, &locator->look, moment_plus(now, locator->pace - spread));
 }
 
+/* Sentinels were asked in passing whether the master is still the one that was found. */
 static void on_looked(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;

@@ -152,6 +152,7 @@ static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, co
     fail_sentinel(sentinel, said, plain.text);
 }
 
+/* Takes an error in place of the address. A Sentinel that wants a password is told it, once. */
 static void hear_error(struct sentinel *sentinel, const char *text)
 {
     bool denied = redis_error_class(text) == REDIS_ERROR_DENIED;
@@ -207,6 +208,8 @@ static void hear_peers(struct sentinel *sentinel, const redisReply *peers, const
     snprintf(sentinel->word->id, sizeof sentinel->word->id, "%s", named ? id->str : "");
 }
 
+/* Takes the reply to QUESTION_MASTER: the address; nil: this Sentinel does not know the name, and
+ * is asked which it knows. */
 static void hear_address(struct sentinel *sentinel, const redisReply *reply)
 {
     struct sentinel_word *word = sentinel->word;
@@ -225,6 +228,7 @@ static void hear_address(struct sentinel *sentinel, const redisReply *reply)
     }
 }
 
+/* Takes the replies to the questions, which are all there. */
 static void hear_answers(struct sentinel *sentinel)
 {
     redisReply *master = sentinel->replies[QUESTION_MASTER];
@@ -301,6 +305,8 @@ static void pass_by_errno(struct sentinel *sentinel)
     try_next(sentinel, strerror(errno));
 }
 
+/* The connection has ended. One that had answered an earlier question may have been closed as idle:
+ * it is opened again. Any other failure is that of this address. */
 static void on_broken(void *arg, const char *why)
 {
     struct sentinel *sentinel = arg;
@@ -470,6 +476,8 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
         ask_sentinel(sentinel, SENTINELS_ALL);
 }
 
+/* A Sentinel has spoken its word, or failed: asks the Sentinels that it has named, and ends the
+ * question if the votes decide it. */
 static void on_word(struct sentinels *sentinels)
 {
     if (!sentinels->asking)
