@@ -12,6 +12,7 @@ struct slice {
     size_t size;
 };
 
+/* Borrows the text, without its NUL. */
 struct slice slice_of(const char *text);
 bool slice_equal(struct slice a, struct slice b);
 /* Without regard to small and large letters. */

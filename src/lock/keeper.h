@@ -96,6 +96,8 @@ struct keeper_events {
     bool (*absent)(void *arg);
 };
 
+/* Begins to acquire. plan: copied, its texts borrowed. The store and the events are borrowed, too;
+ * the keeper becomes the listener of the store. */
 struct keeper *keeper_start(struct loop *loop, struct store *store, const struct keeper_plan *plan,
                             const struct keeper_events *events, void *arg);
 /* Continues for another process that has died: waits for the lock, in the same place of the queue;

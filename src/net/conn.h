@@ -24,6 +24,7 @@ struct conn {
     unsigned generation;        /* counts closes: a callback may end what is being read */
 };
 
+/* A connection that is closed: the owner opens its stream. events: borrowed. */
 struct conn *conn_new(struct loop *loop, const struct conn_events *events, void *arg);
 void conn_free(struct conn *conn);
 /* Drops the connection, what was queued and what was not answered. Harmless if it is closed. */

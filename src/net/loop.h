@@ -46,6 +46,7 @@ void loop_free(struct loop *loop);
 void loop_own(struct loop *loop, struct loop_owned *owned);
 void loop_disown(struct loop *loop, struct loop_owned *owned);
 
+/* Watches the descriptor from now on. The loop refers to "io" until loop_remove(). */
 void loop_add(struct loop *loop, struct loop_io *io);
 void loop_remove(struct loop *loop, struct loop_io *io);
 

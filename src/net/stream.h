@@ -24,6 +24,7 @@ struct stream_events {
     void (*broken)(void *arg, const char *why);
 };
 
+/* A stream that is closed. events: borrowed. */
 struct stream *stream_new(struct loop *loop, const struct stream_events *events, void *arg);
 void stream_free(struct stream *stream);
 

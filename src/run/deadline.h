@@ -26,6 +26,8 @@ struct deadline {
     struct moment kill_at;
 };
 
+/* Until when the command may continue, and which guard ends it, by what the caller knows. Both
+ * guards come to the same, if they know the same. */
 struct deadline deadline_of(const struct job_plan *plan, const struct supervised *known);
 /* Whether a command continues without its lock: never with a fixed lease, whose end is a time
  * limit. */

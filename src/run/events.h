@@ -171,6 +171,7 @@ static inline void run_tell_reason(const struct run_events *events, enum run_eve
     run_tell(events, &news);
 }
 
+/* The reason of a lost lock, as the keeper knows it. */
 struct run_reason run_reason_loss(const struct keeper_loss *loss);
 /* A reason in the store's or the system's words, which are cut to what there is room for. */
 struct run_reason run_reason_text(const char *text);

@@ -18,4 +18,5 @@ struct fenced_outcome {
     int signal;     /* rlock must die of this */
 };
 
+/* Runs the command to its end. Signals that this process gets are the command's. */
 void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome);

@@ -80,7 +80,10 @@ int job_start(struct job *job);
 /* Tells the agent which command it is: job_start() does so, too. */
 void job_introduce(const struct job *job);
 
+/* The lease was renewed: it ends later. */
 void job_extend(struct job *job, struct lease lease);
+/* The lock is lost: tells the user, and ends the command, unless the plan has it continue. Does
+ * nothing where no command was started, or that is known. */
 void job_lose(struct job *job, const struct run_reason *why);
 /* Forwards a signal that this process got; SIGTSTP stops this process with it. */
 void job_signal(struct job *job, int signo);

@@ -13,6 +13,7 @@ struct breaks {
     struct loop_timer timer; /* until it is told */
 };
 
+/* tell: see breaks_down(). breaks_cancel() at the end. */
 void breaks_init(struct breaks *breaks, struct loop *loop, void (*tell)(void *arg), void *arg);
 /* A connection is up from now on. */
 void breaks_up(struct breaks *breaks);

@@ -283,6 +283,7 @@ struct kept_answer {
     struct revocation revoked;
 };
 
+/* Copies the answer, and what it points to. */
 void answer_keep(struct kept_answer *kept, const struct answer *answer);
 
 typedef void store_done(void *arg, const struct answer *answer);

@@ -50,6 +50,7 @@ struct quorum {
     struct quorum_ballot ballots[QUORUM_NODES_MAX];
 };
 
+/* Empties the ballots of so many nodes. lease_ms: of the request. */
 void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, int64_t lease_ms);
 /* Casts a node's vote, or casts it anew. A server that has voted as another node has no second
  * vote: UNKNOWN. report: what it tells of itself, NULL: nothing. answer: what it said, or NULL. */
@@ -58,6 +59,7 @@ void quorum_cast(struct quorum *quorum, size_t node, enum vote vote,
 /* Nodes that have not answered by now count as UNKNOWN. */
 void quorum_close(struct quorum *quorum);
 
+/* The smallest number that is more than half. */
 size_t quorum_majority(size_t count);
 enum quorum_outcome quorum_outcome(const struct quorum *quorum);
 /* Whether a majority has spoken, so that the others need not be waited for much longer. */

@@ -121,6 +121,7 @@ struct requirements {
     bool secret; /* a password is sent to it */
 };
 
+/* Judges all that was found out about a server. Adds a finding for each check that applies. */
 void judge_server(const struct server_facts *facts, const struct requirements *requirements,
                   struct diagnosis *diagnosis);
 
