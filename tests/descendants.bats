@@ -52,7 +52,8 @@ trapped() {
     done
 }
 
-# The daemon is told to end like everything else, but may be born after that.
+# The daemon is told to end like everything else, but may be born after that. The first one forks 60
+# times, and ends by itself within the 20 s; the second one stays until it is killed after 1 s.
 @test "H121 processes that a TERM trap starts in the background are ended and waited for, too" {
     for i in {1..3}; do
         rm -f "$T/end" "$LOG"

@@ -15,7 +15,7 @@ setup() {
     git init -q --bare "$T/locks.git"
     mkdir "$T/tmp"
     export RLOCK_URL=git+file://$T/locks.git TMPDIR=$T/tmp
-    # A request takes a dozen processes.
+    # A request takes a dozen processes: so the waits here are long, and --lease is, too.
     export RLOCK_SERVER_WAIT=2m
 }
 
