@@ -802,10 +802,11 @@ static void check_forgotten(const struct run *run)
 
 /* One renewal, a third of a lease later at the latest, may follow; then the agent waits for it. A
  * lock that is handed over later counts from that time. "The lock is kept: it is renewed for as
- * long as they are stopped", after Ctrl-Z: rlock-run(1). */
+ * long as they are stopped", by the terminal: rlock-run(1). */
 static void check_stopped(struct run *run)
 {
-    bool both = run->paused && run->command_alive && is_at_rest(run->command);
+    const struct proc *agent = run_guard(run, AGENT);
+    bool both = run->command_alive && is_at_rest(run->command) && agent && state_knows_pause(agent);
     bool stopped = process_exists(run->supervisor) && run->supervisor->stopped &&
                    run->supervisor->stop_signal == SIGSTOP && !both;
 

@@ -57,6 +57,8 @@ int64_t state_moment(const struct proc *process, unsigned which);
  * NEVER: it has not. */
 int64_t state_kills_at(const struct proc *guard);
 int64_t state_kills_at_of_agent(const struct proc *agent);
+/* Whether an agent was told that the terminal stops the command, and its supervisor with it. */
+bool state_knows_pause(const struct proc *agent);
 /* The flags that their guards ask for besides: a set of bits, below 1 << 13 of a supervisor, and
  * below 1 << 14 of an agent. */
 unsigned state_detail_of_supervisor(const struct proc *process);

@@ -44,6 +44,13 @@ int64_t state_kills_at_of_agent(const struct proc *agent)
                                       : NEVER;
 }
 
+bool state_knows_pause(const struct proc *agent)
+{
+    const struct watchdog *watchdog = agent->inside;
+
+    return watchdog && watchdog->known.paused;
+}
+
 unsigned state_of_agent(const struct proc *process)
 {
     const struct watchdog *watchdog = process->inside;
