@@ -691,7 +691,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
         ring_rest(unit, texts, rung);
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
-    if (done && random() % PURGE_EVERY == 0)
+    if (done && unit->count > 0 && random() % PURGE_EVERY == 0)
         purge_expired(unit->keys[0].name);
     return outcome;
 }
