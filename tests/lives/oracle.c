@@ -907,9 +907,30 @@ static void check_stopper(const struct run *run)
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }
 
+/* "It counts the lease from before the request was sent": rlock(7). So whenever its supervisor has
+ * heard of another one, the store keeps that for as long, and grants the lock to no other owner. */
+static void check_lease(struct run *run)
+{
+    int64_t end = state_moment(run->supervisor, MOMENT_OF_LEASE);
+
+    if (end == NEVER || end == run->lease_end || run->held_count == 0)
+        return;
+    run->lease_end = end;
+    if (is_taken(run) || run->thinned_until > world.now || is_excused(run) ||
+        circumstances.clock_set || end <= world.now)
+        return;
+    for (size_t i = 0; i < run->held_count; i++) {
+        int64_t kept = server_lease_end(run->held[i], run->owner);
+        if (kept != NEVER && kept < end)
+            BROKEN(NEVER_WITHOUT_LOCK, "run %d: its lease ends %.3f s later than the store's",
+                   run->number, (double)(end - kept) / 1e9);
+    }
+}
+
 static void check_run(struct run *run)
 {
     note_guards(run);
+    check_lease(run);
     check_killed(run);
     if (!process_exists(run->supervisor) && run->command_alive && !run->supervisor_died)
         run->supervisor_died = world.now;

@@ -909,6 +909,28 @@ bool server_has_entry(const char *key, const char *owner)
     return false;
 }
 
+int64_t server_lease_end(const char *key, const char *owner)
+{
+    int64_t ends[SERVERS], latest = NEVER;
+    int count = 0;
+
+    for (int n = 0; n < SERVERS; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && counts(n) && count < SERVERS; i++)
+            if (strcmp(nodes[n].entries[i].owner, owner) == 0 &&
+                is_of_key(nodes[n].entries[i].name, key))
+                ends[count++] = ends_at(&nodes[n], &nodes[n].entries[i]);
+    if (!has_majority(count))
+        return NEVER;
+    for (int needed = server_count / 2; needed >= 0; needed--) {
+        int best = 0;
+        for (int i = 1; i < count; i++)
+            best = ends[i] > ends[best] ? i : best;
+        latest = ends[best];
+        ends[best] = INT64_MIN;
+    }
+    return latest;
+}
+
 bool server_has_holder(const char *key, const char *owner)
 {
     int count = 0;

@@ -78,6 +78,8 @@ void server_trouble(int number, enum trouble trouble, int64_t ns);
 
 /* Whether an owner has an entry at a server, which may have ended. */
 bool server_has_entry(const char *key, const char *owner);
+/* When a majority of the servers lets its lock end, as the world counts; NEVER: it has none. */
+int64_t server_lease_end(const char *key, const char *owner);
 /* Whether an owner holds a lock now, at a majority of the servers. */
 bool server_has_holder(const char *key, const char *owner);
 /* How many entries there are that have not ended; prints them. */

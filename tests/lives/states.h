@@ -49,6 +49,7 @@ unsigned state_of_agent(const struct proc *process);
  * time of --at-most (3), as far as it knows; when that command ends by itself (4), or has had its
  * time since it was TERMed (5). NEVER: it has none. */
 #define MOMENTS          6
+#define MOMENT_OF_LEASE  2
 #define MOMENT_AT_MOST   3
 #define MOMENT_OF_ITSELF 4
 #define MOMENT_OF_KILL   5

@@ -45,7 +45,7 @@ int64_t state_moment(const struct proc *process, unsigned which)
     switch (which) {
     case 0: return job_term_at(job).ns;
     case 1: return lease_kill_at(job->lease).ns;
-    case 2: return job->lease.end.ns;
+    case MOMENT_OF_LEASE: return job->lease.end.ns;
     case MOMENT_AT_MOST:
         return job->plan->at_most ? moment_plus(job->acquired, job->plan->at_most).ns : NEVER;
     case MOMENT_OF_ITSELF: return run->command_alive ? run->command->finishes : NEVER;
