@@ -506,6 +506,9 @@ void life_on_signal(const struct proc *process, int signo)
     run->signal_seen |= signo == run->lost_signal;
     if (process == run->stopper && signo == SIGKILL)
         check_stop_time(run, run->stop_left, "it is killed");
+    if (process->kind == AGENT && process->run == run && sender->kind == SUPERVISOR &&
+        (signo == SIGTERM || signo == SIGKILL) && state_moment(sender, MOMENT_OF_KILL) != NEVER)
+        BROKEN(RENEWS_ON, "run %d: its agent is ended with its command", run->number);
     if (process != run->command)
         return;
     if (signo == SIGKILL && process->life == ALIVE)
@@ -1206,7 +1209,15 @@ static void check_outage(const struct run *run)
 static void check_at_least(const struct run *run)
 {
     bool disturbed = run->faulted || run->forced || circumstances.network_bad;
+    int64_t acquired = run->ended_at - run->outcome.held; /* or a little before */
+    int64_t over = acquired + run->at_least + clock_error(run->at_least);
 
+    for (size_t i = 0; i < run->held_count && run->at_least && run->ended && !disturbed; i++) {
+        int64_t kept = server_lease_end(run->held[i], run->owner);
+        if (kept != NEVER && kept > over)
+            BROKEN(AT_LEAST, "run %d: it is kept for %.3f s more", run->number,
+                   (double)(kept - over) / 1e9);
+    }
     if (run->outcome.outcome == OUTCOME_COMPLETED && run->starts_seen && !disturbed &&
         run->at_least - clock_error(run->at_least) > run->outcome.held + 300 * MS &&
         !holds_any(run))
