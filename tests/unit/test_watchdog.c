@@ -349,6 +349,36 @@ static int64_t end_suspended(int64_t ns, int64_t lease)
     return moment_until(start, moment_now()) / NS_PER_MS;
 }
 
+static struct watchdog *listener;
+
+static void hear_acknowledgement(void *arg)
+{
+    watchdog_acknowledge(listener);
+    loop_stop(arg);
+}
+
+/* TERM is due, and the supervisor has acknowledged the lease, which was not read yet: an agent that
+ * was stopped meanwhile finds both. Returns whether it leaves the command to the supervisor. */
+static bool hears_before_it_acts(void)
+{
+    static const struct job_plan patient = {.renew = true, .kill_after = 10 * NS_PER_SEC};
+    struct loop *loop = loop_new();
+    struct moment start = moment_now();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = watchdog_for(&patient, loop);
+
+    listener = &watchdog;
+    watchdog.listen = hear_acknowledgement;
+    watchdog.alarmed = on_alarmed;
+    alarms = 0;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(start, 9 * NS_PER_SEC), 60 * NS_PER_SEC});
+    loop_arm(loop, &most, moment_plus(start, 5 * NS_PER_SEC));
+    loop_run(loop);
+    loop_free(loop);
+    return alarms == 0 && watchdog.phase == WATCHDOG_WATCHING;
+}
+
 int main(void)
 {
     int64_t ms = kill_for(60 * NS_PER_SEC);
@@ -368,6 +398,7 @@ int main(void)
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
     tap_ok(tells_before_term(), "the supervisor is told of a loss before its command gets TERM");
+    tap_ok(hears_before_it_acts(), "what the supervisor has said is heard before TERM");
     tap_ok(looks_in_time(), "KILL does not wait for the next look");
     ms = end_suspended(500 * NS_PER_MS, 60 * NS_PER_SEC);
     tap_ok(ms >= 1500, "the machine was suspended for half of --kill-after: KILL after %d ms",
