@@ -1035,6 +1035,7 @@ static int change_tty(int fd, int (*change)(const struct proc *, struct tty *, i
 
 int __wrap_tcsetpgrp(int fd, pid_t group)
 {
+    life_on_deed(kernel.current, DEED_TERMINAL);
     kernel_call();
     trace("tcsetpgrp(%d)", group);
     return change_tty(fd, tty_give, group);

@@ -299,9 +299,11 @@ static bool is_deed(const struct fault *fault, const struct proc *guard, enum de
     const unsigned *deeds = guard->run->deeds[guard->kind];
     unsigned number = 0;
 
-    for (unsigned i = 0; i < DEEDS; i++)
-        number += fault->deed == i || fault->deed == DEEDS ? deeds[i] : 0;
-    return fault->number == number && (fault->deed == deed || fault->deed == DEEDS);
+    if (fault->deed < DEEDS)
+        return fault->deed == deed && fault->number == deeds[deed];
+    for (unsigned i = 0; i < DEEDS_MOST; i++)
+        number += deeds[i];
+    return fault->number == number;
 }
 
 /* A guard makes its next call (DEEDS), or does its next deed: the faults that are for this one
@@ -484,7 +486,7 @@ static void choose_trigger(struct fault *fault)
 /* Of some kinds of deeds there are few. */
 static void choose_aim(struct fault *fault)
 {
-    fault->deed = one_in(2) ? (enum deed)chance_below(DEEDS) : DEEDS;
+    fault->deed = one_in(2) ? (enum deed)chance_below(DEEDS_MOST) : DEEDS;
     if (fault->trigger == AT_DEED && fault->deed != DEEDS)
         fault->number = 1 + fault->number % 6;
     fault->has_end = one_in(2);
@@ -539,7 +541,49 @@ static void choose_fault(struct fault *fault, struct run *all_on)
     if (replication.servers && (naming.used || sentinels_here.used) && one_in(2))
         fault->kind = FAULT_FAILOVER;
     choose_aim(fault);
-    circumstances.network_bad |= is_of_network(fault->kind);
+}
+
+/* A chain, in some lives: the first fault strikes in a deed, and each further one, of the same run,
+ * amid what is done about that before it. So two or three meet where chance hardly ever brings them
+ * together. */
+struct link {
+    enum fault_kind kind;
+    enum kind guard;
+    enum deed deed;
+    unsigned number;
+    int64_t length, after; /* of the lease, in percent; ns */
+};
+
+static void choose_chain(struct link links[FAULTS_MAX])
+{
+    static const enum fault_kind kinds[] = {FAULT_STOP,  FAULT_SUSPEND, FAULT_KILL,
+                                            FAULT_FORCE, FAULT_STOP,    FAULT_SIGNAL};
+
+    for (int i = 0; i < FAULTS_MAX; i++)
+        links[i] = (struct link){.kind = kinds[chance_below(i == 0 ? 3 : 6)],
+                                 .guard = one_in(3) ? AGENT : SUPERVISOR,
+                                 .deed = (enum deed)chance_below(DEEDS),
+                                 .number = 1 + (unsigned)chance_below(one_in(2) ? 2 : 6),
+                                 .length = CHOOSE(10, 50, 105),
+                                 .after = chance_below(CHOOSE(0, 1, 50, 1000) * MS)};
+}
+
+static void chain(struct fault *fault, const struct link *link)
+{
+    fault->kind = link->kind;
+    fault->guard = link->guard;
+    fault->deed = link->deed;
+    fault->number = link->number;
+    fault->trigger = AT_DEED;
+    fault->calls = 0;
+    fault->at = 0;
+    fault->has_end = false;
+    fault->length = fault->run->lease / 100 * link->length;
+    if (fault == faults)
+        return;
+    fault->trigger = AT_FAULT;
+    fault->run = fault[-1].run;
+    fault->at = link->after;
 }
 
 void faults_choose(unsigned mask)
@@ -550,10 +594,17 @@ void faults_choose(unsigned mask)
 
     kinds_on = one_in(3) ? ~0U : (unsigned)chance();
     fault_count = circumstances.calm ? 0 : 1 + (int)chance_below(5);
+    struct link links[FAULTS_MAX];
+    plan_part(PLAN_CHAIN);
+    bool chained = one_in(6);
+    choose_chain(links);
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
         plan_part(PLAN_FAULT + (unsigned)i);
         choose_fault(fault, all_on);
+        if (chained)
+            chain(fault, &links[i]);
+        circumstances.network_bad |= is_of_network(fault->kind);
         fault->used = !(mask >> i & 1);
         if (fault->used || (fault->trigger != AT_TIME && fault->trigger != AT_MOMENT))
             continue;

@@ -28,6 +28,7 @@ enum plan_part {
     PLAN_DATABASE,
     PLAN_OPTIONS,
     PLAN_FENCE,
+    PLAN_CHAIN,
     PLAN_PARTS
 };
 

@@ -112,6 +112,17 @@ void shell_begin(struct run *run)
         supervisor->output = run->tty;
 }
 
+/* Ctrl-Z came just when the command had ended, and has stopped what that left, for which
+ * --wait-descendants waits. "fg" finds no job that is stopped, so the user does it by hand. */
+static void continue_by_hand(void *arg)
+{
+    const struct run *run = arg;
+    struct proc *supervisor = run_guard(run, SUPERVISOR);
+
+    if (supervisor && process_can_run(supervisor) && run->starts_seen && !run->command_alive)
+        signal_send(supervisor, SIGCONT);
+}
+
 void shell_signal(struct run *run, int signo, bool typed)
 {
     struct proc *supervisor = run_guard(run, SUPERVISOR);
@@ -126,6 +137,8 @@ void shell_signal(struct run *run, int signo, bool typed)
     } else if (by_key) {
         trace("the key of signal %d is pressed", signo);
         tty_key(tty, signo);
+        if (signo == SIGTSTP)
+            world_at(world.now + run->away + 10 * SEC, continue_by_hand, run);
     } else {
         trace("the terminal is closed");
         tty_hang_up(tty);
