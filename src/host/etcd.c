@@ -156,6 +156,7 @@ static void add_operation(struct strbuf *txn, unsigned branch, unsigned kind,
     strbuf_free(operation);
 }
 
+/* Adds a read of the record to a transaction. branch: SUCCESS, or FAILURE of its conditions. */
 static void add_range(struct strbuf *txn, unsigned branch, struct slice name)
 {
     struct strbuf range = {0};

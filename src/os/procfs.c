@@ -286,6 +286,8 @@ static bool shows_this_process(const struct procfs *procfs)
            (!strstr(status, "\nNSpid:\t") || is_alone(status, "\nNSpid:\t", getpid()));
 }
 
+/* Opens descriptors that only hold a place: procfs.h says what for. -1 with errno: some could
+ * not be opened. */
 static int keep_reserve(struct procfs *procfs)
 {
     int kept = 0;

@@ -208,7 +208,8 @@ static enum quorum_outcome outcome_of_take(struct count votes)
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* Whether a majority has had the lock until now. against: how many nodes say that they have not. */
+/* Whether a majority has had the lock until now. against: how many nodes say that they have not;
+ * rivals: how many of these name one and the same other holder. */
 static enum quorum_outcome outcome_of_holding(struct count votes, size_t against, size_t rivals)
 {
     if (votes.yes >= votes.majority)

@@ -512,7 +512,8 @@ static void on_watched(struct zk_store *store, const struct zk_reply *replies)
         zk_check_turn(store);
 }
 
-/* Notes what is in the way, if anything is. False if the own node is not there. */
+/* Notes what is in the way, if anything is, and the position: of the place in the queue; of a
+ * request that does not wait, how many wait before it. False if the own node is not there. */
 static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
                         const struct zk_queue *queue)
 {
