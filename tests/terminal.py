@@ -35,6 +35,10 @@ class Screen(pyte.Screen):
             super().select_graphic_rendition(*attributes)
 
 
+def set_size(fd, rows, columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 class Terminal:
     def __init__(self, command, timeout):
         self.timeout = timeout
@@ -46,9 +50,9 @@ class Terminal:
         self.decode = codecs.getincrementaldecoder("utf-8")("replace")
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            set_size(0, 24, 80)  # before the command may set another one
             # As a terminal's programs start, whatever is ignored here.
             os.execvp("env", ["env", "--default-signal", *command])
-        self.resize("24", "80")
 
     def read(self, timeout):
         """Takes what the terminal has to show, waiting at most "timeout" seconds for some."""
@@ -127,7 +131,7 @@ class Terminal:
 
     def resize(self, rows, columns):
         self.screen.resize(int(rows), int(columns))
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(columns), 0, 0))
+        set_size(self.fd, int(rows), int(columns))
 
     def hangup(self):
         os.close(self.fd)

@@ -15,10 +15,9 @@ static struct handover answered(void)
     return handover;
 }
 
-/* TOKEN stands for the offer's, TOKE for one that is cut. */
-static bool take(const char *text, struct answer *grant)
+/* TOKEN stands for the offer's, TOKE for one that is cut. The grant points into *handover. */
+static bool take(const char *text, struct handover *handover, struct answer *grant)
 {
-    struct handover handover = answered();
     const char *token = strstr(text, "TOKE");
     int before = token ? (int)(token - text) : (int)strlen(text);
     bool whole = token && token[4] == 'N';
@@ -28,15 +27,16 @@ static bool take(const char *text, struct answer *grant)
              !token  ? 0
              : whole ? 22
                      : 21,
-             handover.token, token ? token + 4 + whole : "");
-    return handover_take(&handover, message, 30 * NS_PER_SEC, grant);
+             handover->token, token ? token + 4 + whole : "");
+    return handover_take(handover, message, 30 * NS_PER_SEC, grant);
 }
 
 static void test_grant(const char *text, uint64_t fence, unsigned slot)
 {
+    struct handover handover = answered();
     struct answer grant = {.verdict = VERDICT_UNKNOWN};
 
-    tap_ok(take(text, &grant) && grant.verdict == VERDICT_GRANTED &&
+    tap_ok(take(text, &handover, &grant) && grant.verdict == VERDICT_GRANTED &&
                grant.granted.grants[0].slot == slot && grant.granted.grants[0].fence == fence,
            "'%s'", text);
 }
@@ -45,6 +45,7 @@ static void test_grant(const char *text, uint64_t fence, unsigned slot)
  * that differs in any character does not. */
 static void test_messages(void)
 {
+    struct handover handover = answered();
     struct answer grant;
 
     test_grant("TOKEN 17 0", 17, 0);
@@ -53,7 +54,7 @@ static void test_messages(void)
                       "TOKEN 0 0", "TOKEN 017 0", "TOKEN 17 0 ", "TOKEN 17 0 0", "TOKEN -17 0",
                       "TOKEN 17 100001", "TOKEN 9007199254740992 0", "TOKEN 1e3 0", "TOKENA 17 0",
                       " TOKEN 17 0", "TOKE 17 0", "AAAAAAAAAAAAAAAAAAAAAA 17 0"))
-        tap_ok(!take(*text, &grant), "no grant: '%s'", *text);
+        tap_ok(!take(*text, &handover, &grant), "no grant: '%s'", *text);
 }
 
 /* An offer is taken once, not before the answer to the request that made it, and not by the
