@@ -2,6 +2,7 @@
 """The numbers in the pages are those of the constants in the sources. Prints TAP.
 
 The table of moments of a lease is computed by tests/unit/test_lease.c."""
+import datetime
 import os
 import re
 from tap import report
@@ -271,6 +272,29 @@ def other_versions():
             yield f"{page}: {found and found[1]}, not {now}"
 
 
+def other_dates():
+    """A page of the manual has the day of the release: it says what that program does."""
+    with open(os.path.join(TOP, "CHANGELOG.md"), encoding="utf-8") as source:
+        day = datetime.date.fromisoformat(re.search(r"^## \[.*\] - (\S+)$", source.read(), re.M)[1])
+    wanted = f"{day:%B} {day.day}, {day.year}"
+    for page in sorted(os.listdir(os.path.join(TOP, "man"))):
+        with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+            for found in re.findall(r"^\.Dd (.*)$", source.read(), re.M):  # none in a link
+                if found != wanted:
+                    yield f"{page}: {found}, not {wanted}"
+
+
+def packages_not_told():
+    """docs/install.md names what a package of Debian is built with, or dpkg-buildpackage refuses."""
+    with open(os.path.join(TOP, "debian/control"), encoding="utf-8") as source:
+        needed = re.search(r"^Build-Depends: ((?:.*\n )*.*)$", source.read(), re.M)[1]
+    told = text_of("docs/install.md").partition("sudo apt-get install ")[2].partition("autoreconf")[0]
+    # That of libcrypt comes with the compiler's.
+    for name in sorted({*re.findall(r"lib\S+-dev\b", needed)} - {"libcrypt-dev"}):
+        if name not in told.split():
+            yield f"docs/install.md: no {name} among the packages of a build from source"
+
+
 def results():
     for sentence in SENTENCES:
         yield f"{sentence[0]}: {sentence[1]}", faults(*sentence)
@@ -281,6 +305,8 @@ def results():
         yield f"{page}: a quotation has one thing in it", quote_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")
     yield "pages and packages name one version", [*other_versions()]
+    yield "the pages of the manual have the day of the release", [*other_dates()]
+    yield "docs/install.md names the packages of a build", [*packages_not_told()]
     yield "no page has a number of tests", [*counts_of_tests()]
     yield "docs/data.md: the fields of a lock", layout_faults()
     yield "pages about the code are released, and name nothing that is gone", [*lost_names()]
