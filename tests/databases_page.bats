@@ -41,7 +41,7 @@ make_server() {
     KIND=$1
     read -r PORT <<<"$(free_ports 1)"
     chmod a+x "$T" "${T%/*}" "${T%/*/*}" 2>/dev/null || true
-    mkdir -p "$T/bin" "$T/data" "$T/sock" "$T/etc/postgresql/15/main/conf.d" \
+    mkdir -p "$T/bin" "$T/data" "$T/sock" "$T/etc/postgresql/17/main/conf.d" \
         "$T/etc/mysql/mariadb.conf.d"
     ((EUID != 0)) || chown nobody "$T/data" "$T/sock"
     : >"$T/etc/rlock.conf"
@@ -56,7 +56,7 @@ make_server() {
 }
 
 make_postgresql() {
-    local main=$T/etc/postgresql/15/main
+    local main=$T/etc/postgresql/17/main
     as_server "$POSTGRESQL_BIN/initdb" -D "$T/data/main" -U postgres -A trust --no-sync >/dev/null
     printf '%s\n' 'local all all trust' >"$main/pg_hba.conf"
     printf '%s\n' "data_directory = '$T/data/main'" "hba_file = '$main/pg_hba.conf'" \
@@ -79,8 +79,8 @@ make_mysql() {
 run_server() {
     case $KIND in
     postgresql)
-        as_server "$POSTGRESQL_BIN/postgres" -D "$T/etc/postgresql/15/main" \
-            -c config_file="$T/etc/postgresql/15/main/postgresql.conf"
+        as_server "$POSTGRESQL_BIN/postgres" -D "$T/etc/postgresql/17/main" \
+            -c config_file="$T/etc/postgresql/17/main/postgresql.conf"
         ;;
     mysql) as_server mariadbd --defaults-file="$T/etc/mysql/my.cnf" ;;
     esac
@@ -194,7 +194,7 @@ do_pooler_block() {
     steps_of 'A MariaDB or MySQL server' 1
     do_steps
     [[ $(<"$T/services") == 'mariadb restart' ]]
-    configure_host 's|/etc/postgresql/15/main/|/etc/mysql/|; s|postgresqls:|mysqls:|'
+    configure_host 's|/etc/postgresql/|/etc/mysql/|; s|postgresqls:|mysqls:|'
     keeps_all_over_a_kill
     do_other_blocks
 }
