@@ -94,3 +94,27 @@ start_server() {
     # The file is as bad as the warning says; a server that keeps them would need no warning.
     rlock status -q lost
 }
+
+# CONFIG REWRITE, as a Sentinel does it, writes what the running server has.
+@test "H157 CHANGELOG: a user default that is off gets its rights in the file and in the server" {
+    local line command rewritten log=$TESTS/../CHANGELOG.md conf=$T/etc/redis/used.conf
+    line=$(grep -om 1 '`user default off +[^`]*' "$log")
+    command=$(grep -om 1 '`ACL SETUSER default[^`]*' "$log")
+    printf '%s\n' 'port 0' "unixsocket $T/sock" "dir $T/data" 'appendonly yes' 'user default off' \
+        'user admin on nopass ~* &* +@all' >"$conf"
+    export RLOCK_URL=unix://admin:any@$T/sock RLOCK_CONFIG=/dev/null
+    start_server
+    rlock acquire --lease 1h kept >/dev/null
+    admin() { redis-cli -s "$T/sock" --user admin --pass any --no-auth-warning 3>&-; }
+    [[ $(admin <<<"${command#?}") == OK ]]
+    sed -i '/^user default/d' "$conf"
+    echo "${line#?}" >>"$conf"
+    run rlock doctor
+    [[ $output == *'may replay the append-only file'* ]]
+    for rewritten in OK ''; do
+        [[ ! $rewritten || $(admin <<<'CONFIG REWRITE') == OK ]]
+        kill_server
+        start_server
+        run -75 rlock status -q kept
+    done
+}
