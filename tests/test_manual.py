@@ -272,6 +272,21 @@ def other_versions():
             yield f"{page}: {found and found[1]}, not {now}"
 
 
+def other_writers():
+    """The commands that write to standard output; three do so by means of their own."""
+    folder = os.path.join(TOP, "src/cmd")
+    writers = {"acquire", "top", "help"}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as source:
+            if re.search(r"\bcommand_(?:print|flush)\(", source.read()):
+                writers.add(name.partition(".")[0])
+    writers -= {"README", "complete"}  # the latter is for the shells
+    with open(os.path.join(TOP, "man/rlock.1"), encoding="utf-8") as source:
+        said = re.search(r"^Only\n((?:.*\n)+?)write to standard output", source.read(), re.M)[1]
+    for name in sorted(writers ^ set(re.findall(r"^\.Cm (\S+)", said, re.M))):
+        yield f"rlock.1: {name}"
+
+
 def other_dates():
     """A page of the manual has the day of the release: it says what that program does."""
     with open(os.path.join(TOP, "CHANGELOG.md"), encoding="utf-8") as source:
@@ -304,6 +319,7 @@ def results():
         yield f"{page}: its headings are printed as they are written", heading_faults(page)
         yield f"{page}: a quotation has one thing in it", quote_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")
+    yield "rlock.1: which commands write to standard output", [*other_writers()]
     yield "pages and packages name one version", [*other_versions()]
     yield "the pages of the manual have the day of the release", [*other_dates()]
     yield "docs/install.md names the packages of a build", [*packages_not_told()]
