@@ -211,6 +211,16 @@ END
     contains "$T/timed.out" 'fine     date'
 }
 
+@test "docs/drivers.md: locks in a directory, with the driver that the page has copied" {
+    mkdir "$T/bin"
+    ln -s "$RLOCK" "$T/bin/rlock"
+    "$TESTS/page_blocks" drivers.md 'Locks in any store, by a driver' 1 |
+        sed "s|/usr/local/bin|$T/bin|; s|/mnt/locks|$T/locks|; s|\./nightly|echo done|" >"$T/steps"
+    cd "$TESTS/.."
+    run -0 env -u RLOCK_URL PATH="$T/bin:/usr/bin:/bin" sh -e "$T/steps"
+    [[ $output == *'fine     count'* && ${lines[-1]} == 'done' ]]
+}
+
 @test "the doctor: other bytes than were put; those of what is written in two steps; half; none" {
     unfit <<'END'
 cut|bytes|other bytes
