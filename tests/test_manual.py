@@ -196,6 +196,13 @@ def quote_faults(page):
         return re.findall(r"^\.(?:\w+ )*(?:Ql|Dq|Sq|Qq) .* [,;:] \S.*", source.read(), re.M)
 
 
+def synopsis_faults(page):
+    """A line of a synopsis is what people type: rlock init, where the page is called rlock-init."""
+    with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
+        text = source.read().partition(".Sh SYNOPSIS\n")[2].partition(".Sh ")[0]
+    return re.findall(r"^\.Nm(?! rlock(?: |$)).*", text, re.M)
+
+
 def twice(page):
     """The items of a page's list of commands that it has more than once."""
     with open(os.path.join(TOP, "man", page), encoding="utf-8") as source:
@@ -317,6 +324,8 @@ def results():
         yield f"{count[0]}: {count[1]}", count_faults(*count)
     for page in sorted(os.listdir(os.path.join(TOP, "man"))):
         yield f"{page}: its headings are printed as they are written", heading_faults(page)
+        if page.startswith("rlock-"):
+            yield f"{page}: its synopsis is what people type", synopsis_faults(page)
         yield f"{page}: a quotation has one thing in it", quote_faults(page)
     yield "rlock.1: each command once", twice("rlock.1")
     yield "rlock.1: which commands write to standard output", [*other_writers()]
