@@ -35,7 +35,8 @@ left() {
     poll_until 10 eval '[[ $(redis info replication) == *connected_slaves:1* ]]'
 }
 
-@test "H35 no replica, or too few: 69 at once, nothing is run or held" {
+@test "H35 no replica, or too few: 69, nothing is run or held" {
+    export RLOCK_SERVER_WAIT=0
     for number in 1 majority all; do
         says 69 '^rlock: k: the server has no replicas' run --replicas $number k -- touch "$T/run"
         refused 69 run -n -E 0 --replicas $number k -- touch "$T/run"
@@ -46,6 +47,17 @@ left() {
     refused 69 run --replicas 2 -w 300ms k -- touch "$T/run"
     is_free k
     [[ $(redis keys '*') == "" ]]
+}
+
+@test "H35 a replica that comes after its master is waited for at the start, with -n as well" {
+    bg n rlock run -n --server-wait 1m --replicas 1 n -- true
+    bg all rlock acquire --server-wait 1m --replicas all all
+    for job in n all; do
+        poll_until 10 contains "$T/$job.err" 'the server has no replicas'
+    done
+    [[ $(redis keys '*') == "" ]]
+    replica_start one
+    all_end 0 20 n all
 }
 
 @test "--replicas takes 0, a number, majority and all, with one replica and with two" {

@@ -50,10 +50,10 @@ bool redis_replicas_possible(const struct redis_replicas *replicas, struct answe
         redis_replicas_are_counted(replicas)) /* a user without ROLE passes the greeting */
         answer_fail(answer, CAUSE_DENIED, "no right to ask for the number of replicas (ROLE)");
     else if (replicas->known == 0 && wanted > 0)
-        answer_fail(answer, CAUSE_UNFIT,
+        answer_fail(answer, CAUSE_NOT_READY,
                     "the server has no replicas, and the lock must wait for some");
     else if (replicas->known >= 0 && wanted > (unsigned)replicas->known)
-        answer_fail(answer, CAUSE_UNFIT,
+        answer_fail(answer, CAUSE_NOT_READY,
                     "the server has %d of the %u replicas that the lock must wait for",
                     replicas->known, wanted);
     else

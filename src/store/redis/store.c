@@ -615,14 +615,16 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     } else if (store->survey) {
         hear_survey(store, replies, count);
     } else if (count == 0) {
-        /* An acquisition that cannot count for lack of replicas is not sent; but a Cluster's node
-         * must first say whether it has the slot. */
+        /* An acquisition that cannot count for lack of replicas is not sent: the next connection
+         * counts them anew. But a Cluster's node must first say whether it has the slot. */
         struct answer answer;
         if (store->call.script == &script_acquire && !store->in_cluster &&
-            !redis_replicas_possible(&store->replicas, &answer))
+            !redis_replicas_possible(&store->replicas, &answer)) {
+            redis_session_close(store->session);
             finish_operation(store, &answer);
-        else
+        } else {
             send_call(store);
+        }
     } else {
         hear_call(store, replies + store->asking, count - store->asking);
     }
