@@ -79,13 +79,14 @@ only() {
         [[ $wanted != 1 ]] || json '.verdict == "warnings" and .servers[0].verdict == "warnings"'
         [[ $check$level != @(eviction|timeout)warning ]] || only warning "$check"
         redis config set appendfsync everysec maxmemory 0 maxmemory-policy noeviction save '' \
-            timeout 0 appendonly yes replica-read-only yes
+            timeout 0 appendonly yes replica-read-only yes no-appendfsync-on-rewrite no
     done <<'END'
 maxmemory 100mb||0|eviction|fine||
 maxmemory 100mb maxmemory-policy allkeys-lru||1|eviction|warning|allkeys-lru|noeviction
 appendonly no|--lease 1s|1|persistence|warning|forgets all locks|appendonly yes
 appendonly no save "3600 1"|--lease 1s|1|persistence|warning|snapshot|appendonly yes
 appendfsync no||0|persistence|note|power failure|
+appendfsync always no-appendfsync-on-rewrite yes||0|persistence|note|is rewritten|rewrite no
 appendonly no|--lease 1h|1|restart|warning|forgotten|
 |--lease 1h|0|restart|fine||
 timeout 5||1|timeout|warning|5s|

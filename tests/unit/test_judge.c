@@ -117,6 +117,7 @@ static void set(struct scenario *scenario, const char *word)
     TEXT(facts->policy, "policy");
     TEXT(facts->appendonly, "aof");
     TEXT(facts->appendfsync, "fsync");
+    TEXT(facts->no_fsync, "no_fsync");
     TEXT(facts->save, "save");
     NUMBER(facts->replay, "replay");
     NUMBER(facts->aof_failed, "aof_failed");
@@ -155,8 +156,9 @@ static const struct {
                 "grace=1 marked=1 its_copy=other", "grace=1 marked=1 promoted=1",
                 "grace=1 marked=1 until=1000000", "memory=-1", "memory=910000 maxmemory=0",
                 "memory=910000 maxmemory=-1", "maxmemory=0 policy=allkeys-lru", "maxmemory=-1",
-                "fsync=always", "fsync=no scheme=local", "fsync=", "wanted=1 replicas=1 min=1",
-                "quorum=1", "scheme=sentinel replicas=1 wanted=1 min=1", "timeout=11", "spare=1",
+                "fsync=always", "fsync=no scheme=local", "fsync=", "no_fsync=no",
+                "no_fsync=yes scheme=local", "wanted=1 replicas=1 min=1", "quorum=1",
+                "scheme=sentinel replicas=1 wanted=1 min=1", "timeout=11", "spare=1",
                 "clients=8999", "lacks=info", "replay=0 version=5.0.14")},
     {"reach unfit", INPUTS("reached=0", "reached=0 denied=1")},
     {"latency warning", INPUTS("median=1001", "max=2600", "median=40 lease=1")},
@@ -174,7 +176,8 @@ static const struct {
     {"scripts unfit", INPUTS("script=-1")},
     {"restart warning, persistence warning", INPUTS("uptime=29 aof=no save=none")},
     {"persistence note",
-     INPUTS("uptime=29 aof=no save=none grace=1 marked=1", "fsync=no", "aof=no grace=1 marked=1")},
+     INPUTS("uptime=29 aof=no save=none grace=1 marked=1", "fsync=no", "no_fsync=yes",
+            "no_fsync=yes fsync=always", "aof=no grace=1 marked=1")},
     {"persistence warning",
      INPUTS("uptime=31 aof=no save=none", "aof=no", "aof=no save=", "aof=no save=3600", "aof=")},
     {"restart note", INPUTS("uptime=-1")},

@@ -97,6 +97,7 @@ static const struct fact {
     {NULL, "maxmemory_policy", "maxmemory-policy", TEXT(policy)},
     {NULL, NULL, "appendonly", TEXT(appendonly)},
     {NULL, NULL, "appendfsync", TEXT(appendfsync)},
+    {NULL, NULL, "no-appendfsync-on-rewrite", TEXT(no_fsync)},
     {NULL, NULL, "save", TEXT(save)},
     {NULL, NULL, "min-replicas-to-write", NUMBER(min_replicas)},
     {NULL, NULL, "replica-read-only", TEXT(read_only)},

@@ -249,14 +249,19 @@ static void judge_append_only(const struct server_facts *facts,
     if (facts->aof_failed)
         diagnosis_add(diagnosis, "persistence", LEVEL_UNFIT, "see its log: the disk may be full",
                       "it cannot write its append-only file");
-    else if (strcmp(fsync, "always") == 0)
-        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "", "appendonly, appendfsync always");
     else if (requirements->url->kind->start_server)
         diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
                       "appendonly, as far as this host lives");
     else if (strcmp(fsync, "no") == 0)
         diagnosis_add(diagnosis, "persistence", LEVEL_NOTE, set_to("appendfsync", "everysec").text,
                       "appendonly; a power failure may lose half a minute");
+    else if (strcmp(facts->no_fsync, "yes") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_NOTE,
+                      set_to("no-appendfsync-on-rewrite", "no").text,
+                      "appendonly; a power failure while its file is rewritten may lose half a "
+                      "minute");
+    else if (strcmp(fsync, "always") == 0)
+        diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "", "appendonly, appendfsync always");
     else
         diagnosis_add(diagnosis, "persistence", LEVEL_FINE, "",
                       "appendonly; a power failure may lose the last second");

@@ -86,7 +86,8 @@ struct server_facts {
     /* Memory and disk. */
     char policy[24];
     char appendonly[8], appendfsync[16];
-    char save[128]; /* "none" if it is empty */
+    char no_fsync[8]; /* while the append-only file is rewritten: "yes" or "no" */
+    char save[128];   /* "none" if it is empty */
     bool aof_failed, snapshot_failed;
     /* A restart replays what scripts wrote with the rights of the server's user "default"
      * (redis/redis#14541). */
