@@ -78,6 +78,23 @@ without_grace() {
     run -0 rlock init
 }
 
+@test "-n waits for the end of grace, if --server-wait lets it; a signal ends that" {
+    redis flushall
+    refused 69 run -n --lease 9s --server-wait 0 k -- touch "$T/ran"
+    bg n rlock run -n -E 0 --lease 9s --server-wait 1m k -- touch "$T/n"
+    bg acquire rlock acquire -n --lease 9s --server-wait 1m other
+    bg told rlock run -n --lease 9s --server-wait 1m k -- touch "$T/ran"
+    for job in n acquire told; do
+        poll_until 5 contains "$T/$job.err" 'the server may have lost locks'
+        [[ $(<"$T/$job.err") != *queue* && $(<"$T/$job.err") != *'you are'* ]]
+    done
+    [[ ! -e $T/n ]]
+    terminate told 143
+    all_end 0 30 n acquire
+    [[ -e $T/n && ! -e $T/ran ]]
+    is_free k
+}
+
 @test "status: a free lock that waits for grace says so, and until when" {
     status_json k '.[0].grace_left_ms == null'
     redis flushall

@@ -306,9 +306,8 @@ static void print_place(const struct run_messages *messages, const struct answer
         snprintf(out, size,
                  brief ? "; number %" PRId64 : "; you are number %" PRId64 " in the queue",
                  refusal->refused.position);
-    else
-        snprintf(out, size, "%s%s", brief ? "" : "; ",
-                 brief ? "" : LACK_TEXT(messages->address, STORE_QUEUE));
+    else if (!brief && !store_can(messages->address, STORE_QUEUE))
+        snprintf(out, size, "; %s", LACK_TEXT(messages->address, STORE_QUEUE));
 }
 
 /* Where there is little room the line becomes shorter piece by piece, and is cut at last. The

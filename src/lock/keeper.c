@@ -593,6 +593,29 @@ static void wait_on(struct keeper *keeper)
     schedule_next(keeper, moment_min(due, keeper->plan.wait_until));
 }
 
+static void try_again_at(struct keeper *keeper, struct moment again)
+{
+    keeper->state = TRYING;
+    schedule_next(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
+}
+
+/* Returns when to ask again a store that grants nothing yet (GRACE). */
+static struct moment grace_over(const struct keeper *keeper, const struct answer *refusal)
+{
+    struct moment over = moment_plus(now_of(keeper), (refusal->grace_ms + 2) * NS_PER_MS);
+
+    return moment_max(over, throttle_next(&keeper->pace));
+}
+
+/* A user who does not wait for locks waits for such a store as for one that is away. */
+static bool outlasts_grace(const struct keeper *keeper, const struct answer *refusal)
+{
+    struct moment until = moment_plus(keeper->began, keeper->plan.server_wait);
+
+    return !keeper->plan.wait && refusal->cause == CAUSE_GRACE &&
+           !moment_reached(until, grace_over(keeper, refusal));
+}
+
 /* An owner that ends leaves no place in the queue, which would keep others waiting. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
@@ -606,6 +629,9 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, refusal_of(keeper),
                  placed ? END_AFTER_RELEASE : when_to_end(keeper));
+    } else if (outlasts_grace(keeper, answer)) {
+        keeper->events->waiting(keeper->arg, answer);
+        try_again_at(keeper, grace_over(keeper, answer));
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
                answer->cause == CAUSE_DONE) {
         end_refused(keeper, when_to_end(keeper));
@@ -647,12 +673,6 @@ static bool judge_failure(struct keeper *keeper, const struct answer *failure)
         outage_full(&keeper->outage, now);
     return !time_is_up(keeper, 0) && (!failure->full || keeper->plan.wait) &&
            outage_may_pass(&keeper->outage, now, failure);
-}
-
-static void try_again_at(struct keeper *keeper, struct moment again)
-{
-    keeper->state = TRYING;
-    schedule_next(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
 }
 
 static void take_failure(struct keeper *keeper, const struct answer *answer)

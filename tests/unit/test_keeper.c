@@ -415,7 +415,8 @@ static const struct schedule schedules[] = {
     {"another type", 0, 0, "m", "", "am over:failed"},
     {"denied", 0, 0, "x", "", "ax over:failed"},
     {"no connection", 0, 0, "!", "", "a! trouble a! over:failed"},
-    {"nothing is granted yet", 0, 0, "g", "", "ag over:failed"},
+    {"nothing is granted yet, until then", 0, 0, "g +", "2000 r",
+     "ag wait a+ held f+ over:released"},
     {"not ready", 0, 0, "~ ~ +", "1000 r", "a~ a+ held f+ over:released"},
     {"mute once", 0, 0, "? +", "1000 r", "a? a+ held u+ over:released"},
     {"mute, then refused", 0, 0, "? -", "", "a? a- u- over:refused"},
@@ -660,6 +661,10 @@ static const struct schedule schedules[] = {
     ROW("one attempt, not ready", -1, 0, "~ +", "", "q~ over:failed", .server_wait_ms = -1),
     ROW("one attempt, mute", -1, 0, "? +", "", "q? u+ over:failed", .server_wait_ms = -1),
     ROW("a short time", 0, 0, "!", "", "a! over:failed", .server_wait_ms = 500),
+    ROW("nothing is granted yet, for longer than that", 0, 0, "g", "", "ag over:failed",
+        .server_wait_ms = 500),
+    ROW("nothing is granted yet, and then for longer than that", 0, 0, "g", "",
+        "ag wait ag over:failed", .server_wait_ms = 1500),
 
     /* The next readers are called by the renewal behind a hand-over. */
     ROW("handed over to one of many readers", -1, 0, "- - +", "1000 o 1001 r",
