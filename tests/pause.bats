@@ -193,6 +193,22 @@ EOF
     status_json 'length == 0'
 }
 
+@test "a GLOB among many keys of others: a store that answers for long is not told as away" {
+    as_default_user
+    redis eval 'for i = 1, 9000 do redis.call("SET", "other" .. i, "") end' 0
+    rlock run k -- true
+    start_proxy
+    # Each of nine parts of the list takes that long. A machine that stands still is silent, too.
+    fault delay down 400
+    for again in 1 2 3; do
+        rlock pause 'k*' 1h -m x
+        refused 0 resume 'k*' -u "redis://${proxy[proxy]}"
+        [[ $(rlock status --json k) != *glob* ]]
+        [[ $stderr ]] || break
+    done
+    [[ ! $stderr ]]
+}
+
 # lost TEXT COMMAND...: the answer to the request with TEXT is lost, and its connection.
 lost() {
     fault pass

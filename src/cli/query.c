@@ -325,7 +325,11 @@ void query_release(struct query *query, const struct release_request *request,
 
 void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer)
 {
-    ask_for_change(query, (struct operation){.verb = VERB_ADJUST, .adjust = request}, CAUSE_ABSENT,
+    struct adjust_request whole = *request;
+
+    whole.heard = on_progress;
+    whole.heard_arg = query;
+    ask_for_change(query, (struct operation){.verb = VERB_ADJUST, .adjust = &whole}, CAUSE_ABSENT,
                    answer);
 }
 

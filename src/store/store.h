@@ -381,6 +381,9 @@ struct adjust_request {
     int64_t duration;    /* PAUSE: ns */
     const char *who;     /* PAUSE: identity_print()ed, its label says why */
     const char *version; /* MINIMUM: X.Y.Z; 0.0.0: any */
+    /* Of a GLOB: as a survey's. NULL: none. */
+    void (*heard)(void *arg);
+    void *heard_arg;
 };
 
 /* Tells a new server that it has forgotten nothing, so that it grants at once, also with grace; a

@@ -744,7 +744,10 @@ static enum release_sent redis_release_nowait(struct store *base,
 static void call_adjust(struct redis_store *store, const struct adjust_request *request)
 {
     if (request->glob) {
-        const struct survey_request which = {.patterns = &request->key, .pattern_count = 1};
+        const struct survey_request which = {.patterns = &request->key,
+                                             .pattern_count = 1,
+                                             .heard = request->heard,
+                                             .heard_arg = request->heard_arg};
         store->marks = redis_survey_new(store->session, store->prefix, &store->terms, &which,
                                         SURVEY_MARKS, false);
         store->part_time = moment_until(loop_now(store->loop), store->until);
