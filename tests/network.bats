@@ -204,6 +204,25 @@ other_server() {
     [[ -z $(but_for_silence <"$T/a.err") ]]
 }
 
+@test "a Unix socket that this user may not use: it is waited for, and the hint is about its mode" {
+    local as=()
+    ((EUID != 0)) || as=(setpriv --bounding-set=-all --inh-caps=-all)
+    other_server
+    chmod 600 "$T/other/sock"
+    run -0 "${as[@]}" rlock run -u "unix://$T/other/sock" k -- true
+    # As for a moment whenever a server starts.
+    chmod 0 "$T/other/sock"
+    run -69 --separate-stderr "${as[@]}" \
+        rlock run --server-wait 0 -u "unix://$T/other/sock" k -- touch "$T/run"
+    stderr_line '^rlock: k: cannot reach unix://.*: Permission denied$'
+    stderr_line '^hint: unixsocketperm 770, '
+    bg waiting "${as[@]}" rlock run --server-wait 1m -u "unix://$T/other/sock" k -- true
+    poll_until 10 contains "$T/waiting.err" 'Permission denied; trying again'
+    chmod 600 "$T/other/sock"
+    ends_with waiting 0
+    [[ ! -e $T/run ]]
+}
+
 @test "a Unix socket whose queue of new connections is full is waited for" {
     other_server --tcp-backlog 1
     kill -STOP "${pid[other]}"

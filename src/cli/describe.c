@@ -428,6 +428,8 @@ static const char *const hints[HINTS] = {
     [HINT_MAXMEMORY] = "raise maxmemory, or free some of it; rlock doctor looks at the server",
     [HINT_REQUIREPASS] = "set requirepass, or a user's password, in its configuration",
     [HINT_NO_PASSWORD] = "name a user in the URL, or leave the password out",
+    [HINT_SOCKET] =
+        "unixsocketperm 770, in its configuration, lets the socket's group in; so must directories",
 };
 
 const char *hint_words(enum cause cause, enum hint hint)

@@ -214,6 +214,7 @@ enum hint {
     HINT_MAXMEMORY,
     HINT_REQUIREPASS,
     HINT_NO_PASSWORD,
+    HINT_SOCKET, /* this user may not connect to its Unix socket */
 
     HINTS
 };

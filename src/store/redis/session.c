@@ -296,7 +296,10 @@ static void fail_soon(struct redis_session *session)
 /* No connection could be begun: the one before may have the last descriptor. */
 static void fail_by_errno(struct redis_session *session)
 {
+    bool kept_out = errno == EACCES && session->url->path;
+
     answer_fail(&session->failure, cause_of_errno(errno), "%s", strerror(errno));
+    session->failure.hint = kept_out ? HINT_SOCKET : HINT_NONE;
     former_conn_leave(&session->former);
     fail_soon(session);
 }
