@@ -200,7 +200,7 @@ EOF
     start_proxy
     # Each of nine parts of the list takes that long. A machine that stands still is silent, too.
     fault delay down 400
-    for again in 1 2 3; do
+    for _ in 1 2 3; do
         rlock pause 'k*' 1h -m x
         refused 0 resume 'k*' -u "redis://${proxy[proxy]}"
         [[ $(rlock status --json k) != *glob* ]]
