@@ -25,6 +25,9 @@ lingering() {
     run -64 rlock read --write k -- true
     run -64 rlock read --limit 2 k -- true
     run -64 rlock write --read k -- true
+    for option in -x -e --exclusive --write; do
+        prints 0 exclusive run $option free -- sh -c 'echo $RLOCK_MODE'
+    done
     says 64 '^hint: rlock read k -- true$' read k true
     run -0 rlock read --help
     [[ $output == "usage: rlock read "* && $output == *--lease* && $output != *--limit* ]]

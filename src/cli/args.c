@@ -17,7 +17,7 @@
 
 struct getopt_tables {
     struct option longs[ARGS_OPTIONS_MAX + 1];
-    char letters[2 + 3 * ARGS_OPTIONS_MAX + 1];
+    char letters[2 + 2 * 3 * ARGS_OPTIONS_MAX + 1];
 };
 
 __attribute__((format(printf, 2, 3))) static bool set_fault(struct arguments *arguments,
@@ -77,11 +77,12 @@ static void make_tables(const struct option_row *rows, struct getopt_tables *tab
         for (size_t j = 0; j < 2; j++)
             if (names[j] && next < tables->longs + ARGS_OPTIONS_MAX)
                 *next++ = (struct option){names[j], has_argument(spec), NULL, ROW_BASE + i};
-        if (!spec->letter)
-            continue;
-        *letter++ = spec->letter;
-        for (int colons = has_argument(spec); colons > 0; colons--)
-            *letter++ = ':';
+        const char both[] = {spec->letter, spec->synonym, '\0'};
+        for (const char *one = both; *one; one++) {
+            *letter++ = *one;
+            for (int colons = has_argument(spec); colons > 0; colons--)
+                *letter++ = ':';
+        }
     }
     *next = (struct option){0};
     *letter = '\0';
@@ -93,7 +94,7 @@ static const struct option_spec *find_spec(const struct option_row *rows, int fo
     if (found >= ROW_BASE)
         return rows[found - ROW_BASE].spec;
     for (; rows->spec; rows++)
-        if (rows->spec->letter == found)
+        if (rows->spec->letter == found || rows->spec->synonym == found)
             return rows->spec;
     return NULL;
 }
@@ -256,7 +257,9 @@ void args_help(const struct option_spec *table, const struct option_spec *except
         if (rows[i].heading)
             strbuf_printf(out, "%s%s\n", out->size ? "\n" : "", rows[i].heading);
         size_t start = out->size;
-        if (spec->letter)
+        if (spec->synonym)
+            strbuf_printf(out, "  -%c, -%c, --%s", spec->letter, spec->synonym, spec->name);
+        else if (spec->letter)
             strbuf_printf(out, "  -%c, --%s", spec->letter, spec->name);
         else
             strbuf_printf(out, "      --%s", spec->name);

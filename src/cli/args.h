@@ -13,6 +13,7 @@
 struct option_spec {
     int id;               /* any positive number */
     char letter;          /* 0 if none */
+    char synonym;         /* another letter; 0 if none */
     const char *name;     /* the long name, without its dashes */
     const char *also;     /* another long name; NULL: none */
     const char *argument; /* its name in the help; NULL: takes none */

@@ -20,7 +20,7 @@ static bool is_limit(const char *word)
 
 const struct option_spec request_modes[] = {
     OPTION(OPTION_EXCLUSIVE, "exclusive", NULL, "one holder (default)", .also = "write",
-           .letter = 'x'),
+           .letter = 'x', .synonym = 'e'),
     OPTION(OPTION_SHARED, "shared", NULL, "many readers, or one writer", .also = "read",
            .letter = 's'),
     OPTION(OPTION_LIMIT, "limit", "N",

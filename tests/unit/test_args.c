@@ -32,7 +32,12 @@ static const struct option_spec common[] = {ROW(.id = 5, .name = "url", .argumen
 static const struct option_spec table[] = {
     {.heading = "Waiting"},
     {.same = &wait_row, .help = "w"},
-    {.id = 2, .name = "no-wait", .also = "nonblock", .letter = 'n', .help = "do not wait"},
+    {.id = 2,
+     .name = "no-wait",
+     .also = "nonblock",
+     .letter = 'n',
+     .synonym = 'W',
+     .help = "do not wait"},
     {.id = 3, .name = "watch", .argument = "DUR", .optional = is_digit, .help = "draw again"},
     {.heading = "Rest"},
     ROW(.id = 4, .name = "a-name-that-is-long-for-a-column",
@@ -67,6 +72,7 @@ static const struct {
     {"run --foo=secret k", "unknown option --foo"},
     {"run -z k", "unknown option -z"},
     {"run -nz k", "unknown option -z"},
+    {"run -W k -W", "2 2 k "},
     {"run k -15m", "unknown option -1 (N and DUR are never negative)"},
     {"run -n5 k", "unknown option -5"},
     {"run --watch 5 --foo k", "unknown option --foo"},
@@ -132,7 +138,8 @@ int main(void)
 {
     static const char help[] = "Waiting\n"
                                "  -w, --wait, --timeout DUR   w (default 5s)\n"
-                               "  -n, --no-wait, --nonblock   do not wait\n"
+                               "  -n, -W, --no-wait, --nonblock\n"
+                               "                              do not wait\n"
                                "      --watch[=DUR]           draw again\n"
                                "\n"
                                "Rest\n"
