@@ -1151,13 +1151,20 @@ static bool may_be_done(const struct run *run)
     return false;
 }
 
+/* "If a renewal gets no answer within L / 6, [...] rlock closes the connection and retries on a new
+ * one": rlock(7). A connection, its greeting, a script's digest and its text are four trips. */
+static bool needs_attempts(const struct run *run)
+{
+    return 4 * 2 * (network.delay + network.jitter) > run->lease / 6;
+}
+
 /* How long the server was away, if that was all; NEVER: there was more. A full one is away for new
  * locks. */
 static int64_t find_outage(const struct run *run)
 {
     const struct fault *fault = circumstances.latest;
 
-    if (!is_hindered_once(run))
+    if (!is_hindered_once(run) || needs_attempts(run))
         return NEVER;
     switch (fault->kind) {
     case FAULT_CUT:
