@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -148,14 +147,11 @@ static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
 }
 
 /* While the report is not read, what tells this process to end does end it: the lock is released,
- * and the command has had its signals. A pipe that has room takes a line of PIPE_BUF whole. */
-static void obey_signals_if_full(int fd, size_t size)
+ * and the command has had its signals. */
+static void obey_signals(void)
 {
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
     sigset_t ends;
 
-    if (size <= PIPE_BUF && poll(&ready, 1, 0) != 0)
-        return;
     sigemptyset(&ends);
     sigaddset(&ends, SIGHUP);
     sigaddset(&ends, SIGINT);
@@ -184,7 +180,8 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
     put_lock(object, outcome, request);
     json_write(&line, object);
     sigaction(SIGPIPE, &ignore, &before);
-    obey_signals_if_full(fd, line.size);
+    if (!file_has_room(fd, line.size))
+        obey_signals();
     int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
     return error;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/magic.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -264,6 +265,13 @@ char *secret_read_again(const char *path)
 }
 
 /* -- writing ----------------------------------------------------------------------------------- */
+
+bool file_has_room(int fd, size_t size)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+    return size <= PIPE_BUF && poll(&ready, 1, 0) != 0;
+}
 
 int file_write(int fd, const char *text, size_t size)
 {

@@ -60,6 +60,8 @@ char *secret_read(const char *path, bool *rereadable, unsigned *exposed, char *f
  * where it cannot. */
 char *secret_read_again(const char *path);
 
+/* Whether a text of that size is written without a wait: a pipe that has room takes PIPE_BUF. */
+bool file_has_room(int fd, size_t size);
 /* Writes the whole text. Returns 0, or an errno. */
 int file_write(int fd, const char *text, size_t size);
 /* Replaces the contents of a file by the text, of so many bytes, at once: a reader finds the old
