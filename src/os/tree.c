@@ -222,8 +222,8 @@ static bool is_let_off(const struct tree *tree, const struct process *process, i
            (strcmp(process->name, TREE_AGENT) == 0 || strcmp(process->name, TREE_RENEWER) == 0);
 }
 
-/* Whether the process is still there. Without its start, it is known by its place in the tree: when
- * its parent dies, it becomes a child of the root. */
+/* Whether the process is still there. Without its start, the command is known by its pidfd, another
+ * process by its place in the tree: when its parent dies, it becomes a child of the root. */
 static enum process_look read_again(const struct tree *tree, const struct process *process,
                                     struct process *now)
 {
@@ -234,7 +234,9 @@ static enum process_look read_again(const struct tree *tree, const struct proces
     if (look != PROCESS_FOUND)
         return look;
     bool same = known ? now->started == process->started
-                      : now->parent == process->parent || now->parent == tree->root;
+                : process->pid == tree->group && tree->leader >= 0
+                    ? !kernel_has_gone(tree->leader)
+                    : now->parent == process->parent || now->parent == tree->root;
     return same ? PROCESS_FOUND : PROCESS_GONE;
 }
 

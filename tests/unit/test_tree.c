@@ -649,14 +649,18 @@ static void test_group_of_a_reaped_command(void)
 /* In the library's place: before Linux 6.9, which signals no group by a pidfd; and that of each
  * process says that it has gone. */
 static bool is_old_kernel;
+static enum { LIVES, HAS_GONE, ENDS } pidfd; /* ENDS: behind the look at its group */
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    if (number != SYS_pidfd_send_signal || !is_old_kernel)
+    if (number != SYS_pidfd_send_signal || (pidfd == LIVES && !is_old_kernel))
         return __real_syscall(number, a, b, c, d, e, f);
-    errno = d ? EINVAL : ESRCH;
+    if (pidfd == ENDS && d)
+        return 0;
+    pidfd = pidfd == ENDS ? HAS_GONE : pidfd;
+    errno = is_old_kernel && d ? EINVAL : ESRCH;
     return -1;
 }
 
@@ -717,6 +721,31 @@ static void test_number_of_a_child(void)
     tree_signal(&tree, SIGKILL);
     tap_ok(strstr(deeds, "kill 121") && !strstr(deeds, "kill 151"),
            "H125 a stranger that has got the number of a child is not killed: %s", deeds);
+    notes_deeds = false;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
+/* The guard is stopped between a look at the command and the signal. */
+static void test_number_of_the_command(void)
+{
+    static const struct row stranger = {150, 1, 150, 150, 1, 230, "x", "", "", "a stranger"};
+
+    make_world(true);
+    make_process(&stranger, true);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs,
+                              .group = pid_of(150),
+                              .except = pid_of(101),
+                              .leader = 0, /* told of by __wrap_syscall() */
+                              .owner = OWNER};
+    pidfd = ENDS;
+    notes_deeds = true;
+    *deeds = '\0';
+    tree_signal(&tree, SIGKILL);
+    tap_ok(pidfd == HAS_GONE && strstr(deeds, "kill 124") && !strstr(deeds, "kill 150"),
+           "H125 a stranger that has got the number of the command is not killed: %s", deeds);
+    pidfd = LIVES;
     notes_deeds = false;
     procfs_close(&procfs);
     remove_tree("");
@@ -830,6 +859,7 @@ int main(void)
     test_group_without_its_first("who has reaped the command", -1);
     test_group_without_its_first("who has a pidfd of it", STDIN_FILENO);
     test_number_of_a_child();
+    test_number_of_the_command();
     test_cgroup_that_does_not_kill();
     test_child_of_another();
     test_reserve();
