@@ -185,13 +185,23 @@ static bool nests_in_holder(const struct run *run)
            !is_taken(run->outer) && is_holder(run->outer) && !is_excused(run->outer);
 }
 
+/* rlock-run(1): a KEY "that an ancestor already holds". A reservation that is over may be made anew
+ * after a run of its user has taken the lock. Its new token is known when "reserve" has ended. */
+static bool follows_outer(const struct run *run)
+{
+    const struct run *outer = run->outer;
+
+    return outer->held_since < run->held_since &&
+           (!outer->is_script || outer->held_since <= outer->ended_at);
+}
+
 static void check_fences(const struct run *run)
 {
     for (size_t i = 0; i < run->held_count; i++) {
         uint64_t *last = &last_fences[run->held[i][1] - '1'];
         if (run->outer && (server_count > 1 || run->fences[i] == run->outer->fences[i]))
             continue; /* as nests_in_holder() has it */
-        if (nests_in_holder(run))
+        if (nests_in_holder(run) && follows_outer(run))
             BROKEN(NESTS, "run %d: %lu in %lu", run->number, run->fences[i], run->outer->fences[i]);
         if (run->mode == LOCK_EXCLUSIVE && run->fences[i] <= *last && !is_taken(run) &&
             !is_excused(run) && !may_fall())
@@ -649,6 +659,7 @@ void life_on_granted(const char *name, const char *owner)
         BROKEN(PAUSED, "run %d is granted %s", run->number, name);
     if (!run->granted_at)
         run->granted_at = world.now;
+    run->held_since = world.now;
     if (run->is_script)
         script_on_granted(run);
     else

@@ -81,6 +81,7 @@ struct run {
     size_t held_count;
     uint64_t fences[KEYS];
     int64_t granted_at; /* the world's time: it has become a holder first; 0: it has not */
+    int64_t held_since; /* the same, last */
     int64_t lease_end;  /* as its supervisor has heard last, since it is a holder */
     int64_t ended_at;
     int64_t supervisor_died; /* while its command lived; 0: not */
