@@ -319,7 +319,7 @@ tls-cert
 tls-key
 END
     # Settings without a variable.
-    RLOCK_URL=gopher://h says 78 '^rlock: status: RLOCK_URL has the unknown .* local are known\)$' status
+    RLOCK_URL=gopher://h says 78 '^rlock: status: RLOCK_URL has the unknown scheme '\''gopher'\'' \(rlock help options lists all\)$' status
     RLOCK_PREFIX='a b' run -78 --separate-stderr rlock status
     stderr_line "^rlock: status: RLOCK_PREFIX 'a b' "
     RLOCK_SERVER_WAIT=soon run -78 --separate-stderr rlock status
