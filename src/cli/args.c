@@ -99,18 +99,6 @@ static const struct option_spec *find_spec(const struct option_row *rows, int fo
     return NULL;
 }
 
-/* The rows whose names start with the "length" bytes at "name": to tell unknown from ambiguous. */
-static int count_matches(const struct option_row *rows, const char *name, size_t length)
-{
-    int matches = 0;
-    for (; rows->spec; rows++) {
-        const char *also = rows->spec->also;
-        matches += strncmp(rows->spec->name, name, length) == 0 ||
-                   (also && strncmp(also, name, length) == 0);
-    }
-    return matches;
-}
-
 /* The name that was meant; NULL if none is similar. */
 static const char *find_similar(const struct option_row *rows, const char *name, size_t length)
 {
@@ -137,7 +125,13 @@ static bool refuse_option(const struct option_row *rows, const char *word,
     if (optopt)
         return set_fault(arguments, "unknown option -%c", optopt);
     size_t length = strcspn(word, "=");
-    bool ambiguous = count_matches(rows, word + 2, length - 2) > 1;
+    int matches = 0;
+    for (const struct option_row *row = rows; row->spec; row++) {
+        const char *also = row->spec->also;
+        matches += strncmp(row->spec->name, word + 2, length - 2) == 0 ||
+                   (also && strncmp(also, word + 2, length - 2) == 0);
+    }
+    bool ambiguous = matches > 1;
     const char *meant = ambiguous ? NULL : find_similar(rows, word + 2, length - 2);
     return set_fault(arguments, "%s option %.*s%s%s%s", ambiguous ? "ambiguous" : "unknown",
                      (int)length, word, meant ? "; did you mean --" : "", meant ? meant : "",

@@ -200,15 +200,6 @@ static int report_fault(const struct call *call, int status, const char *fault)
     return status;
 }
 
-/* Warns of words that may be options which a text program has changed. */
-static void doubt_words(const struct call *call)
-{
-    for (size_t i = 0; i < call->arguments.word_count; i++)
-        if (args_dash_length(call->arguments.words[i]) > 0)
-            say_warning("%s: '%.100s' begins with another dash than that of an option",
-                        call->command->name, call->arguments.words[i]);
-}
-
 /* Takes a command through its steps, each of which may end it: its words, its settings, what the
  * store must be able to do, the store itself; then the command acts. */
 static int perform_call(struct call *call)
@@ -219,8 +210,11 @@ static int perform_call(struct call *call)
     if (status == STATUS_OK && command_has(call, OPTION_HELP))
         return command_help(command);
     settings_set_verbosity(&call->arguments);
-    if (status == STATUS_OK)
-        doubt_words(call);
+    /* A text program may have changed the dashes of an option. */
+    for (size_t i = 0; status == STATUS_OK && i < call->arguments.word_count; i++)
+        if (args_dash_length(call->arguments.words[i]) > 0)
+            say_warning("%s: '%.100s' begins with another dash than that of an option",
+                        command->name, call->arguments.words[i]);
     if (status == STATUS_OK && command->check)
         status = command->check(call);
     if (status == STATUS_OK && !command->storeless) {

@@ -181,18 +181,6 @@ static void await_release(struct eviction *eviction, struct force_request *reque
         say_warning("%s was taken from %s when the lease had ended", request->key, who);
 }
 
-static int64_t longest_lease(const struct lock_party *const *holders, size_t count)
-{
-    int64_t longest = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        int64_t lease = (holders[i]->heard_ms + holders[i]->left_ms) * NS_PER_MS;
-        if (!holders[i]->reserved && lease > longest)
-            longest = lease;
-    }
-    return longest;
-}
-
 /* only: the holder, if it was one. */
 static void report_taken(const struct force_request *request, const struct lock_party *only)
 {
@@ -240,9 +228,12 @@ static int force_holders(struct eviction *eviction, const struct lock_view *lock
                                     .purge = command_has(&eviction->call, OPTION_PURGE)};
     struct answer answer;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        int64_t lease = (holders[i]->heard_ms + holders[i]->left_ms) * NS_PER_MS;
         owners[i] = holders[i]->owner;
-    request.lease = longest_lease(holders, count);
+        if (!holders[i]->reserved && lease > request.lease)
+            request.lease = lease;
+    }
     /* Notices a connection that was closed during the question. */
     loop_run_for(eviction->call.query.loop, 0);
     query_ask(&eviction->call.query, (struct operation){.verb = VERB_FORCE, .force = &request},

@@ -132,18 +132,6 @@ static void confirm_end(const struct reserve *reserve, int64_t was_left)
                         UNTIL_TEXT(reserve->length));
 }
 
-/* The ns that were left of the reservation of the user, as the store said before; 0: there was
- * none. */
-static int64_t left_before(const struct reserve *reserve)
-{
-    const struct lock_list *list = &reserve->call.list;
-    const struct lock_party *reserved =
-        list->locks.count > 0 ? holders_reserved(list->locks.views) : NULL;
-
-    return reserved && strcmp(reserved->owner, reserve->owner) == 0 ? reserved->left_ms * NS_PER_MS
-                                                                    : 0;
-}
-
 /* The token is saved before the lock is asked for, so no reservation is ever without one. */
 static int make_reservation(struct call *call)
 {
@@ -160,13 +148,18 @@ static int make_reservation(struct call *call)
     outcome = (struct printer_outcome){.status = check_outside(reserve)};
     if (outcome.status == STATUS_OK)
         acquire_reservation(reserve, !fresh, &outcome);
-    if (outcome.status == STATUS_OK && !outcome.signal)
-        confirm_end(reserve, left_before(reserve));
-    else if (fresh)
+    if (outcome.status == STATUS_OK && !outcome.signal) {
+        /* The store said before what was left of the user's reservation; 0: there was none. */
+        const struct lock_view *before = call->list.locks.views;
+        const struct lock_party *old = call->list.locks.count > 0 ? holders_reserved(before) : NULL;
+        bool ours = old && strcmp(old->owner, reserve->owner) == 0;
+        confirm_end(reserve, ours ? old->left_ms * NS_PER_MS : 0);
+    } else if (fresh) {
         reservation_forget(&call->settings, reserve->key, fresh);
-    else if (outcome.status == STATUS_UNAVAILABLE)
+    } else if (outcome.status == STATUS_UNAVAILABLE) {
         say_warning("%s: it stays reserved if it was, until its old end or the new one",
                     reserve->key);
+    }
     call->signal = outcome.signal;
     return outcome.status;
 }

@@ -202,15 +202,6 @@ static bool was_dashes(const char *word)
     return found > 0 && !*rest;
 }
 
-static bool has_other_dashes(const struct arguments *given)
-{
-    size_t i = 0;
-
-    while (i < given->word_count && !was_dashes(given->words[i]))
-        i++;
-    return i < given->word_count;
-}
-
 /* Shows the line as it was before it was pasted, or else "instead"; false if nothing of it looks
  * so. */
 static bool restored_dashes(const struct call *call, const char *instead)
@@ -260,10 +251,12 @@ static int parse_run(struct call *call)
     bool fine = args_parse(call->argc, call->argv, options, &call->arguments);
     const struct given_option *shell = command_option(call, OPTION_SHELL);
     const char *const *words = (const char *const *)call->argv;
+    bool is_meant = shell; /* the -c of rlock, not of a COMMAND */
 
     if (command_has(call, OPTION_HELP))
         return STATUS_OK;
-    bool is_meant = shell && !has_other_dashes(given); /* the -c of rlock, not of a COMMAND */
+    for (size_t i = 0; i < given->word_count; i++)
+        is_meant &= !was_dashes(given->words[i]);
     if (given->word_count > 1 && !is_meant && !text_is_among(words, (size_t)call->argc, "--"))
         return want_dashes(call);
     if (!fine)

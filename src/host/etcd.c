@@ -204,14 +204,6 @@ static bool take_text(struct unit_key *key, struct slice text, int64_t version)
     return version == 0 || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
 }
 
-static bool take_record(struct unit_key *key, struct slice response)
-{
-    struct slice row = row_of(response);
-
-    return take_text(key, protobuf_find(row, KV_VALUE).bytes,
-                     protobuf_find(row, KV_MOD_REVISION).value);
-}
-
 /* Loads the unit from what is known. The time is now: if the unit is committed, the records are
  * those of now. A refusal tells them as well as a reading. Where two were told the record, a waiter
  * that was called near asks at once; a release, behind a command, would find it changed. */
@@ -268,10 +260,13 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct hos
     while (protobuf_take(&answer, &field)) {
         if (field.number != RESPONSES)
             continue;
-        if (read < unit->count)
-            sound &= take_record(&unit->keys[read++], field.bytes);
-        else if (lined)
+        if (read < unit->count) {
+            struct slice row = row_of(field.bytes);
+            sound &= take_text(&unit->keys[read++], protobuf_find(row, KV_VALUE).bytes,
+                               protobuf_find(row, KV_MOD_REVISION).value);
+        } else if (lined) {
             *lined = protobuf_find(protobuf_find(field.bytes, RANGE).bytes, COUNT).value;
+        }
     }
     if (read < unit->count)
         host_fail(fault, WIRE_STRANGER, "its answer lacks a key");
@@ -525,14 +520,6 @@ static bool is_over(const json_t *row, const struct clockless_reading *reading)
     return over;
 }
 
-/* Returns how the names of all locks with the same --prefix begin: "PREFIX:" of PREFIX:{KEY}. */
-static struct slice start_of(struct slice name)
-{
-    const char *brace = memchr(name.at, '{', name.size);
-
-    return (struct slice){name.at, brace ? (size_t)(brace - name.at) : name.size};
-}
-
 /* Deletes what is over of the keys that were not written for longest, of those with the same
  * --prefix as that lock, unless it has been written meanwhile. The next purge does what this one
  * fails to do. */
@@ -540,13 +527,16 @@ static void purge_expired(struct slice lock)
 {
     struct strbuf body = {0}, deletes = {0};
     struct clockless_reading reading = {.asked_us = own_clock_now(&etcd.clock)};
+    /* The names of all these locks begin with "PREFIX:" of PREFIX:{KEY}. */
+    const char *brace = memchr(lock.at, '{', lock.size);
+    struct slice start = {lock.at, brace ? (size_t)(brace - lock.at) : lock.size};
     struct host_fault fault;
     json_t *row;
     size_t i;
 
     strbuf_printf(&body, "{\"sort_order\":\"ASCEND\",\"sort_target\":\"MOD\",\"limit\":\"%d\",",
                   PURGED_KEYS);
-    gateway_add_range(&body, start_of(lock));
+    gateway_add_range(&body, start);
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, &fault);
     reading.read_us = own_clock_now(&etcd.clock);

@@ -297,17 +297,6 @@ static void take_read_only(void *arg, const struct slice *values, size_t count)
     *(bool *)arg = count != 1 || strcmp(values[0].at, "0") != 0;
 }
 
-/* Whether the server takes writes, also of a user who may write to a replica. */
-static bool takes_writes(struct database_attempt *attempt, struct host_error *why)
-{
-    bool read_only = false;
-    const struct database_taker taker = {take_read_only, &read_only};
-
-    if (!my_take_rows(attempt->made, &taker))
-        return my_fail(attempt->made, why);
-    return !read_only || host_error_set(why, WIRE_READ_ONLY, "read_only is on");
-}
-
 enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why)
 {
     bool well = attempt->made, over = true;
@@ -324,7 +313,12 @@ enum database_wait database_continue(struct database_attempt *attempt, struct ho
             break;
         strbuf_cut(&attempt->text, 0);
         if (attempt->phase == ATTEMPT_LOOKS) {
-            well = takes_writes(attempt, why);
+            bool read_only = false; /* counts for a user who may write to a replica, too */
+            const struct database_taker taker = {take_read_only, &read_only};
+            if (!my_take_rows(attempt->made, &taker))
+                well = my_fail(attempt->made, why);
+            else if (read_only)
+                well = host_error_set(why, WIRE_READ_ONLY, "read_only is on");
             break;
         }
         if (connects)

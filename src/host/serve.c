@@ -613,20 +613,14 @@ static void drop_client(size_t i)
     server.clients[i] = server.clients[--server.client_count];
 }
 
-static enum host_ears how_it_listens(void)
+static void wait_and_read(struct pollfd *fds, size_t first)
 {
+    size_t known = server.client_count;
     enum host_ears ears = HOST_NO_LISTENER;
 
     for (size_t i = 0; i < host_channels.count && ears != HOST_ALERT; i++)
         ears = host_channels.at[i].client->patient ? HOST_PATIENT : HOST_ALERT;
-    return ears;
-}
-
-static void wait_and_read(struct pollfd *fds, size_t first)
-{
-    size_t known = server.client_count;
-    int ms = -1, fd = server.refused ? -1 : server.store->poll_fd(how_it_listens(), &ms);
-
+    int ms = -1, fd = server.refused ? -1 : server.store->poll_fd(ears, &ms);
     fds[0] = (struct pollfd){.fd = fd, .events = POLLIN};
     if (first > 1)
         fds[1] = (struct pollfd){.fd = server.host->listener, .events = POLLIN};

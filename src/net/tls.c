@@ -188,17 +188,6 @@ static void pem_end(struct pem *pem)
 
 /* -- whose certificates are trusted ------------------------------------------------------------ */
 
-/* Whether the certificate would be for the host that is expected if its subject counted, as it did
- * once. */
-static bool names_by_subject(X509_STORE_CTX *verified, const char *host)
-{
-    int error = openssl.X509_STORE_CTX_get_error(verified);
-    X509 *certificate = openssl.X509_STORE_CTX_get0_cert(verified);
-
-    return (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) &&
-           certificate && host && openssl.X509_check_host(certificate, host, 0, 0, NULL) == 1;
-}
-
 /* The directories of distributions, wherever OpenSSL was built to look. The variables are OpenSSL's
  * own: where one is set, it counts instead. */
 static const char *const directories[] = {
@@ -245,7 +234,12 @@ static int verify_certificate(X509_STORE_CTX *verified, void *arg)
             openssl.SSL_CTX_load_verify_locations(context, bundle, NULL);
         return openssl.SSL_ctrl(ssl, SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) > 0;
     }
-    if (names_by_subject(verified, openssl.SSL_get_ex_data(ssl, HOST_PLACE)))
+    int error = openssl.X509_STORE_CTX_get_error(verified);
+    X509 *certificate = openssl.X509_STORE_CTX_get0_cert(verified);
+    const char *host = openssl.SSL_get_ex_data(ssl, HOST_PLACE);
+    /* Once a certificate's subject counted: this one may be for the host that is expected by it. */
+    if ((error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) &&
+        certificate && host && openssl.X509_check_host(certificate, host, 0, 0, NULL) == 1)
         openssl.X509_STORE_CTX_set_error(verified, SUBJECT_ONLY);
     return verdict;
 }

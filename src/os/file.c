@@ -30,13 +30,6 @@ struct reading {
     struct moment read_by;
 };
 
-/* A process substitution, for example: no process opens it for writing any more. */
-static bool is_anonymous(int fd)
-{
-    struct statfs system;
-    return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
-}
-
 /* Waits until there may be more to read. Returns an errno. */
 static int await_bytes(struct reading *reading)
 {
@@ -112,13 +105,17 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
     if (options->again && !regular)
         return ESPIPE;
     struct moment now = moment_now();
+    struct statfs system;
     struct reading reading = {.fd = fd,
                               .opened_by = moment_plus(now, FILE_OPENED_SECONDS * NS_PER_SEC),
                               .read_by = moment_plus(now, FILE_READ_SECONDS * NS_PER_SEC),
                               .options = options,
                               .file = file,
                               .bytewise = options->line && !regular,
-                              .opened = !file->pipe || is_anonymous(fd)};
+                              .opened = !file->pipe};
+    /* No process opens the pipe of a process substitution, for example, any more. */
+    if (file->pipe)
+        reading.opened = fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
     int error;
     do {
         error = read_available(&reading);

@@ -388,25 +388,22 @@ static enum tree_state signal_unseen(const struct tree *tree, int signo)
     return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
-/* The number of a child may be that of another process since the children were listed. One whose
- * parent has died is the root's, while that lives. */
-static bool is_still_below(const struct tree *tree, pid_t parent, const struct process *child)
-{
-    return tree->root == 0 || child->parent == parent || child->parent == tree->root;
-}
-
 /* Kills a process, and before it those below it: when it is dead, they are the children of others.
  * It reads of them only what is never locked. */
 static void kill_below(const struct search *search, const struct process *process, int depth)
 {
     const struct procfs *procfs = search->tree->procfs;
+    pid_t root = search->tree->root;
     struct process_list children ENDED_BY(process_list_free) = {0};
     struct process child;
 
     procfs_add_children(procfs, process, &children);
     for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
+        /* The number of a child may be that of another process since the children were listed. One
+         * whose parent has died is the root's, while that lives. */
         if (procfs_read_status(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
-            is_still_below(search->tree, process->pid, &child) && may_belong(search, &child))
+            (root == 0 || child.parent == process->pid || child.parent == root) &&
+            may_belong(search, &child))
             kill_below(search, &child, depth + 1);
     }
     deliver_signal(search->tree, process, SIGKILL);
@@ -602,14 +599,6 @@ static struct moment until_kill(const struct tree *tree, int signo)
     return tree->kill_at.ns && signo != SIGKILL ? tree->kill_at : MOMENT_NEVER;
 }
 
-/* Whether descent from the root tells what is of the tree. The children that the caller had before
- * are known by their start only. */
-static bool is_known_by_descent(const struct tree *tree)
-{
-    return knows_descendants(tree) && !(tree->callers && tree->callers->count > 0) &&
-           procfs_lists_children(tree->procfs, tree->root);
-}
-
 /* Signals what can be found by descent, in the time that its own processes take: no process of
  * another tree is read, and of its own only what is never locked. But a group of which none
  * descends from the root may be a later one of that number, whose first process has ended: then all
@@ -620,7 +609,9 @@ static bool signal_descendants(const struct tree *tree, int signo)
     bool complete = true;
     uint64_t print;
 
-    if (!is_known_by_descent(tree))
+    /* The children that the caller had before are known by their start only. */
+    if (!knows_descendants(tree) || (tree->callers && tree->callers->count > 0) ||
+        !procfs_lists_children(tree->procfs, tree->root))
         return false;
     list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
     enum tree_state state = signal_found(tree, &all, signo, &print, &complete);

@@ -615,16 +615,8 @@ static void pause_with(struct job *job, int signo)
 }
 
 /* Job control needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the
- * lock of a stopped command is kept. */
-static bool is_job_control(struct job *job, int signo)
-{
-    if (job->told_to_stop || job->terminal.given)
-        return true;
-    return signo == SIGSTOP ? terminal_is_ours(&job->terminal) : terminal_exists(&job->terminal);
-}
-
-/* This process does not pause with a command that is being ended: Ctrl-Z does not hold up its
- * clean-up. */
+ * lock of a stopped command is kept. This process does not pause with a command that is being
+ * ended: Ctrl-Z does not hold up its clean-up. */
 static void note_stop(struct job *job, int signo)
 {
     bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
@@ -637,7 +629,9 @@ static void note_stop(struct job *job, int signo)
         continue_command(job);
     else if (stopping)
         return; /* until KILL */
-    else if (is_job_control(job, signo))
+    else if (job->told_to_stop || job->terminal.given ||
+             (signo == SIGSTOP ? terminal_is_ours(&job->terminal)
+                               : terminal_exists(&job->terminal)))
         pause_with(job, signo);
     else
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);

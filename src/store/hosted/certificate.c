@@ -71,17 +71,6 @@ static void on_connected(void *arg)
         stream_send(look->stream, pg_request, sizeof pg_request);
 }
 
-/* Whether the server has said what comes in front of TLS. */
-static bool has_greeted(const struct look *look)
-{
-    const unsigned char *head = (const unsigned char *)look->heard.text;
-
-    if (!look->dialect->is_mysql)
-        return look->heard.size > 0;
-    return look->heard.size >= MY_HEAD_SIZE &&
-           look->heard.size >= MY_HEAD_SIZE + (head[0] | (size_t)head[1] << 8);
-}
-
 /* Takes the server's greeting, and asks for TLS by its protocol; then the stream
  * begins the handshake. */
 static void on_received(void *arg, const char *bytes, size_t size)
@@ -89,7 +78,11 @@ static void on_received(void *arg, const char *bytes, size_t size)
     struct look *look = arg;
 
     strbuf_add(&look->heard, bytes, size);
-    if (look->asked || !has_greeted(look))
+    const unsigned char *head = (const unsigned char *)look->heard.text;
+    size_t greeting = look->dialect->is_mysql ? MY_HEAD_SIZE : 1; /* in front of TLS */
+    if (look->dialect->is_mysql && look->heard.size >= MY_HEAD_SIZE)
+        greeting += head[0] | (size_t)head[1] << 8;
+    if (look->asked || look->heard.size < greeting)
         return;
     look->asked = true;
     if (!look->dialect->is_mysql && *look->heard.text != PG_TAKES_TLS) {

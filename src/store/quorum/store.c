@@ -640,12 +640,6 @@ static void start_renew(struct quorum_store *store, const struct renew_request *
     }
 }
 
-/* The vote on a release of a node that has nothing to release. */
-static enum vote vote_without_entry(const struct quorum_node *node)
-{
-    return node->evicted ? VOTE_NO : node->released ? VOTE_YES : VOTE_VOID;
-}
-
 /* Releases at all nodes that may have the lock, without asking the others. */
 static void start_release(struct quorum_store *store, const struct release_request *request)
 {
@@ -662,10 +656,12 @@ static void start_release(struct quorum_store *store, const struct release_reque
                                          .last = !in_time,
                                          .bar = (request->uncertain || node->unsure) && !in_time,
                                          .at_least = store->requests.release.at_least};
+            /* The vote of a node that has nothing to release. */
+            enum vote vote = node->evicted ? VOTE_NO : node->released ? VOTE_YES : VOTE_VOID;
             if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
                 quorum_round_ask(&store->round, node, order);
             else
-                quorum_round_cast(&store->round, node, vote_without_entry(node), NULL);
+                quorum_round_cast(&store->round, node, vote, NULL);
         }
         if (store->hold != HOLD_FOREIGN)
             store->hold = held ? HOLD_RETURNED : HOLD_OVER;

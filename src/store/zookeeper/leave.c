@@ -94,18 +94,6 @@ static void find_own_nodes(struct zk_store *store)
     zk_send(store, on_found, ZK_NO_EFFECT);
 }
 
-/* Notes the owner's nodes among the children of a branch, and asks for their data. */
-static void ask_for_own_nodes(struct zk_store *store, const char *branch,
-                              const struct zk_queue *queue)
-{
-    const struct zk_contender *one = NULL;
-
-    while ((one = zk_queue_next_of(queue, zk_owner_uuid(store->owner), one))) {
-        *MEM_APPEND(store->found, store->found_count) = zk_path_join(branch, one->name);
-        zk_get_child(store->batch, branch, one->name);
-    }
-}
-
 void zk_forget_found(struct zk_store *store)
 {
     for (size_t i = 0; i < store->found_count; i++)
@@ -115,7 +103,8 @@ void zk_forget_found(struct zk_store *store)
     store->found_count = 0;
 }
 
-/* A user who may not read the root has written all the same. */
+/* Notes the owner's nodes, and asks for their data. A user who may not read the root has written
+ * all the same. */
 static void on_found(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(replies++, NULL);
@@ -124,9 +113,14 @@ static void on_found(struct zk_store *store, const struct zk_reply *replies)
     error = error == ZK_NO_AUTH ? ZK_OK : error;
     for (size_t i = 0; i < store->key_count; i++) {
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES && error == ZK_OK; branch++) {
+            const char *path = store->nodes[i].branches[branch];
+            const struct zk_contender *one = NULL;
             struct zk_queue queue;
             error = zk_queue_read(replies++, branch, &queue);
-            ask_for_own_nodes(store, store->nodes[i].branches[branch], &queue);
+            while ((one = zk_queue_next_of(&queue, zk_owner_uuid(store->owner), one))) {
+                *MEM_APPEND(store->found, store->found_count) = zk_path_join(path, one->name);
+                zk_get_child(store->batch, path, one->name);
+            }
             zk_queue_free(&queue);
         }
     }
