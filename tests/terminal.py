@@ -35,10 +35,6 @@ class Screen(pyte.Screen):
             super().select_graphic_rendition(*attributes)
 
 
-def set_size(fd, rows, columns):
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
 class Terminal:
     def __init__(self, command, timeout):
         self.timeout = timeout
@@ -48,11 +44,14 @@ class Terminal:
         self.drawing = pyte.Stream(self.screen)
         self.status = None
         self.decode = codecs.getincrementaldecoder("utf-8")("replace")
+        has_size, set_it = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            set_size(0, 24, 80)  # before the command may set another one
+            os.read(has_size, 1)  # the command may set another one
             # As a terminal's programs start, whatever is ignored here.
             os.execvp("env", ["env", "--default-signal", *command])
+        self.resize("24", "80")
+        os.write(set_it, b"!")
 
     def read(self, timeout):
         """Takes what the terminal has to show, waiting at most "timeout" seconds for some."""
@@ -131,7 +130,7 @@ class Terminal:
 
     def resize(self, rows, columns):
         self.screen.resize(int(rows), int(columns))
-        set_size(self.fd, int(rows), int(columns))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(columns), 0, 0))
 
     def hangup(self):
         os.close(self.fd)
