@@ -221,6 +221,22 @@ static bool kills_untold(int group)
     return group > 0 && killed == -group;
 }
 
+/* The supervisor has claimed the grant, and is killed when its command's process has noted nothing
+ * yet. Returns whether that is barred. */
+static bool bars_orphan(void)
+{
+    struct loop *loop = loop_new();
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    atomic_store(&shared.command.group, 0);
+    watchdog.tree.group = 0;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_SEC), NS_PER_SEC});
+    watchdog_supervisor_died(&watchdog);
+    loop_free(loop);
+    return atomic_load(&shared.command.group) == -1;
+}
+
 /* The supervisor dies while the terminal has stopped it with its command, and a renewal that was
  * under way is answered. Returns whether the lock is still to be renewed for it. */
 static bool stays_paused(void)
@@ -392,6 +408,7 @@ int main(void)
     kills_untold(0);
     tap_ok(atomic_load(&shared.command.group) == -1,
            "one that was not started when nothing was left to end is not executed");
+    tap_ok(bars_orphan(), "nor is one whose supervisor is killed before");
     tap_ok(claims_before_it_bars(),
            "an agent that dies when it has barred the supervisor's --stop has claimed the end");
     tap_ok(!stays_paused(), "rlock is killed while it is paused: the lock is not renewed for ever");
