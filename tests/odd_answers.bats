@@ -125,3 +125,23 @@ lying() {
     contains "$T/lying.out" lost
     is_left k 2
 }
+
+@test "a host that answers the doctor with a number: an error" {
+    mkdir "$T/bin"
+    cp "$RLOCK" "$T/bin/rlock"
+    cat >"$T/bin/rlock-external" <<'END'
+#!/bin/bash
+exec >&0 # a socket
+while read -r word; do
+    case $word in
+    OPEN*) printf '+OK\r\n' ;;
+    ROLE*) printf '*1\r\n$6\r\nmaster\r\n' ;;
+    TIME*) printf '*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n' ;;
+    SQL*) printf ':1\r\n' ;;
+    esac
+done
+END
+    chmod +x "$T/bin/rlock-external"
+    RLOCK=$T/bin/rlock RLOCK_URL=exec:dir/$T/locks run -69 rlock doctor --server-wait 0
+    [[ $output == *unfit*"the server's answer makes no sense"* ]]
+}

@@ -60,14 +60,19 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
 
     probe->failed = !row || row->type != REDIS_REPLY_ARRAY;
     memset(probe->values, 0, sizeof probe->values);
-    if (row && row->type == REDIS_REPLY_ERROR) {
-        redis_error_answer(row->str, &probe->failure);
-        redis_session_annotate(probe->asked, &probe->failure);
-    } else if (probe->failed) {
+    if (failure) {
         probe->failure = *failure;
+    } else if (probe->failed) {
+        if (row && row->type == REDIS_REPLY_ERROR)
+            redis_error_answer(row->str, &probe->failure);
+        else
+            redis_error_senseless(&probe->failure);
+        redis_session_annotate(probe->asked, &probe->failure);
     }
-    for (size_t i = 0; !probe->failed && i < row->elements && i < 4; i++)
-        snprintf(probe->values[i], sizeof probe->values[i], "%s", row->element[i]->str);
+    for (size_t i = 0; !probe->failed && i < row->elements && i < 4; i++) {
+        const char *text = row->element[i]->str;
+        snprintf(probe->values[i], sizeof probe->values[i], "%s", text ? text : "");
+    }
     loop_stop(probe->loop);
 }
 
