@@ -78,7 +78,7 @@ have_traced_more() {
     run -0 rlock run "$here" -- true
 }
 
-@test "H53 a lock whose slot is about to move is in the list once" {
+@test "H53 a lock whose slot is about to move, or half moved, is in the list once" {
     local key=${at[0]} source target
     source=$(master_of "$key")
     target=$(another_than "$key")

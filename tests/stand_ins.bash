@@ -54,7 +54,8 @@ stand_in_for() {
     done
 }
 
-# ran LINE...: these commands were run, in this order, and no others.
+# ran LINE...: these commands were run, in this order, and no others. A LINE is "KEY MODE: COMMAND",
+# "KEY MODE SLOT: COMMAND", or " : COMMAND" of one that RLOCK_KEY does not reach.
 ran() {
     diff -u <(printf '%s\n' "$@") "$LOG"
 }

@@ -98,7 +98,8 @@ absent() {
     agent=$(agent_of "${pid[a]}") command=$(command_of "${pid[a]}")
     kill -STOP "$agent"
     kill -KILL "${pid[a]}"
-    poll_until 10 absent "$command" # its group, with rlock, before the agent looks
+    # The kernel ends the command with rlock: its group is gone before the agent looks.
+    poll_until 10 absent "$command"
     kill -CONT "$agent"
     poll_until 10 test -s "$T/up"
     [[ $(<"$T/up") == "k "[0-9]* ]]

@@ -40,7 +40,7 @@ SENTENCES = [
     ),
     ("rlock.7", "must call within {} s then", PLACE),
     ("rlock.7", "Behind the first {}, a waiter for one KEY", NEAR),
-    ("rlock.7", "waiter that is passed, {} more are told", NEAR),
+    ("rlock.7", "waiter that is passed over, {} more are told", NEAR),
     ("rlock.7", "Where more than {} waiters in a row die", NEAR),
     ("rlock.7", "shows it for up to {} minutes", ("rules", "FAR_PLACE_MS", 0.001 / 60)),
     ("rlock.7", "bytes of a KEY Ta {}", ("lock", "KEY_MAX_BYTES")),
@@ -307,10 +307,11 @@ def other_dates():
 
 
 def packages_not_told():
-    """docs/install.md names what a package of Debian is built with, or dpkg-buildpackage refuses."""
+    """docs/install.md names what a Debian package is built with, or dpkg-buildpackage refuses."""
     with open(os.path.join(TOP, "debian/control"), encoding="utf-8") as source:
         needed = re.search(r"^Build-Depends: ((?:.*\n )*.*)$", source.read(), re.M)[1]
-    told = text_of("docs/install.md").partition("sudo apt-get install ")[2].partition("autoreconf")[0]
+    _, _, steps = text_of("docs/install.md").partition("sudo apt-get install ")
+    told = steps.partition("autoreconf")[0]
     # That of libcrypt comes with the compiler's.
     for name in sorted({*re.findall(r"lib\S+-dev\b", needed)} - {"libcrypt-dev"}):
         if name not in told.split():

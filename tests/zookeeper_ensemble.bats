@@ -172,6 +172,7 @@ dies_releasing() {
     fault_of path target "127.0.0.1:${port[2]}"
     poll_until 10 contains "$T/a.err" renewed
     fault_of still pass
+    # The server opens the session now, which no line tells. The release adds none.
     pause 500
     : >"$T/a.err"
     ends_well a

@@ -109,7 +109,8 @@ static void ensure_outage(struct query *query, int64_t longest)
     query->has_outage = true;
 }
 
-/* Returns false if a callback ended it by loop_stop(), as it may end a question. */
+/* Returns false if a callback ended it by loop_stop(), as it may end a question: then the answer is
+ * that of a question that was ended, and the store is closed. */
 static bool pause_until(struct query *query, struct moment until, struct answer *answer)
 {
     if (loop_run_for(query->loop, moment_until(moment_now(), until)) == 0)

@@ -201,22 +201,26 @@ static long fail_by_code(CURLcode code, enum http_form form, struct host_error *
     return 0;
 }
 
-/* Over TLS, both sides agree on HTTP/2. Without it, libcurl has to be told that a server speaks it;
- * 7.88, of Debian 12, fails if it is told so again for the same connection. Where that one has
- * broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path. */
+/* Over TLS, both sides agree on HTTP/2. Without it, libcurl has to be told that a server speaks it.
+ */
 static long http_2(void)
 {
     return http.target.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 }
 
+/* libcurl 7.88, of Debian 12, fails if it is told again, without TLS, over the same connection: so
+ * it is told over a fresh one, and not again while the server speaks HTTP/2 over that. Where it has
+ * broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path (is_other_version()).
+ */
 static void set_version(CURL *easy, enum http_form form)
 {
-    bool knows = !http.target.tls && http.spoken == http.at + 1;
+    bool speaks_http_2 = !http.target.tls && http.spoken == http.at + 1;
 
     if (!http.target.tls && form == HTTP_JSON)
         return;
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, knows ? (long)CURL_HTTP_VERSION_2_0 : http_2());
-    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, knows || http.target.tls ? 0L : 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     speaks_http_2 ? (long)CURL_HTTP_VERSION_2_0 : http_2());
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, speaks_http_2 || http.target.tls ? 0L : 1L);
 }
 
 /* Whether gRPC was not understood. */

@@ -20,7 +20,7 @@ enum database_wait {
     DATABASE_DOWN /* it is freed */
 };
 
-/* asks: a server that takes no writes will not do. */
+/* asks: also whether the server takes writes, as one that takes none will not do. */
 struct database_attempt *database_begin(const struct host_target *target, bool asks);
 /* Continues it; also called at first. *why: why it is down. */
 enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why);

@@ -192,7 +192,7 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     return strstr(text, "populated 1") != NULL;
 }
 
-/* Leaves the cgroups that the command itself has made. */
+/* Where the command itself has made cgroups in it, it stays, with these. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
     char processes[4096], *next;

@@ -304,7 +304,8 @@ const char *const redis_endings[] = {
     [LOCK_TIMED_OUT] = "timed", [LOCK_LOST] = "lost",     [LOCK_EXPIRED] = "expired",
     [LOCK_REVOKED] = "revoked", [LOCK_KILLED] = "killed"};
 
-/* The notes behind the record of a holder, when it has come to its end. */
+/* The notes behind the record of a holder, when it has come to its end. An end after 0 ms would be
+ * read as one that is not known. */
 static char *print_end(const struct lock_end *end, char *out, size_t size)
 {
     const char *ending = redis_endings[end->how];

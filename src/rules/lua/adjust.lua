@@ -36,7 +36,8 @@ local function set_limit(limit)
   return { 'ADJUSTED', now }
 end
 
--- The present holders continue under the limit that they have.
+-- The present holders continue under the limit that they have. Without a stored one the key lives
+-- for a week; it is there, so it is kept but once.
 local function forget_limit()
   if not lock.stored_limit then return { 'NONE', now } end
   lock.stored_limit = nil

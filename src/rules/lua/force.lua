@@ -53,14 +53,15 @@ if absent[1] and (how == 'now' or how == 'ask') then
   return { 'CHANGED', now, 1, describe_present(lock) }
 end
 
--- The waiters that are alive are notified, and come back to their tickets.
+-- Removes all places, lists and groups, and notifies their waiters: those that are alive come back.
 local function empty_all_queues()
   local fields = redis.call('HGETALL', lock.key)
   local waiters = {}
   for i = 1, #fields, 2 do
-    if fields[i] == 'o' or fields[i] ~= 'q' and string.find(fields[i], '^[goqw]:') then
+    if fields[i] == 'o' or string.find(fields[i], '^[goqw]:') then
       redis.call('HDEL', lock.key, fields[i])
-      waiters[#waiters + 1] = read_waiter(fields[i + 1])
+      local waiter = read_waiter(fields[i + 1])
+      if waiter then waiters[#waiters + 1] = waiter end
     end
   end
   if lock.queue.last >= lock.queue.first then

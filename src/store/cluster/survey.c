@@ -107,7 +107,9 @@ static void ask_next(struct cluster_survey *survey)
 
 static void map_read(void *arg, const struct answer *answer);
 
-static void read_map(struct loop_timer *timer)
+/* A node is gone, and another one may have its slots: forgets all that masters have answered, and
+ * asks those of the map as it is then. */
+static void begin_anew(struct loop_timer *timer)
 {
     struct cluster_survey *survey = timer->owner;
 
@@ -177,7 +179,7 @@ struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *c
                                       .operation = *operation,
                                       .retry_until = retry_until,
                                       .part_time = moment_until(loop_now(loop), operation->until)};
-    survey->again = (struct loop_timer){.fire = read_map, .owner = survey};
+    survey->again = (struct loop_timer){.fire = begin_anew, .owner = survey};
     survey->globs = mem_zeroed((count + 1) * sizeof *survey->globs);
     for (size_t i = 0; i < count; i++) {
         if (key_is_glob(request->patterns[i]))

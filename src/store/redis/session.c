@@ -167,13 +167,15 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
     bool locating = session->phase == PHASE_LOCATING;
     const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && !cause_lacks_contact(answer->cause);
-    /* The server has refused what this user may not do. */
-    bool users = answer->cause == CAUSE_DENIED && !session->url->kind->program && !locating &&
-                 strncmp(answer->said, "NOAUTH", 6) != 0 && strncmp(answer->said, "DENIED", 6) != 0;
+    /* The server has refused what this user may not do. A host's words name the user themselves. */
+    bool by_rights = answer->cause == CAUSE_DENIED && !session->url->kind->program && !locating &&
+                     strncmp(answer->said, "NOAUTH", 6) != 0 &&
+                     strncmp(answer->said, "DENIED", 6) != 0;
     const char *user = session->url->user ? session->url->user : "default";
 
     answer_prepend(answer, "%s%s: %s%s%s%s%s", reached ? "" : "cannot reach ", session->name, found,
-                   *found ? ": " : "", users ? "user " : "", users ? user : "", users ? ": " : "");
+                   *found ? ": " : "", by_rights ? "user " : "", by_rights ? user : "",
+                   by_rights ? ": " : "");
     if (answer->cause == CAUSE_UNREACHABLE && session->address.assumed)
         answer->hint = HINT_LOCAL;
     if (locating && answer->cause == CAUSE_DENIED)
@@ -481,7 +483,7 @@ static struct moment share_of_time(const struct redis_session *session, int ways
 }
 
 /* Starts the program that talks to the database, in place of a connection: one end of a socket is
- * its standard input and output. */
+ * its standard input and error. */
 static void start_program(struct redis_session *session)
 {
     const char *name = session->url->kind->program;

@@ -56,7 +56,8 @@ const struct redis_greeting *redis_session_greeting(const struct redis_session *
 /* Returns how long the server took to answer the latest greeting, in ns; 0: none was answered. */
 int64_t redis_session_round_trip(const struct redis_session *session);
 /* Puts in front of the text of an answer whose it is: the URL, where the server was found, and the
- * user if the server refuses what that user may not do. */
+ * user if the server refuses what that user may not do. Sets the hint where it is an address, or a
+ * password, that is missing. */
 void redis_session_annotate(const struct redis_session *session, struct answer *answer);
 
 /* Makes the server say with the next batch whether it still is a master, if it has told its role in

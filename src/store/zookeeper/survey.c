@@ -177,7 +177,9 @@ static void report_lock(const struct zk_store *store, const struct zk_sight *sig
         }
     }
     view.mode = view.holder_count > 0 ? holders[0].mode : LOCK_EXCLUSIVE;
+    /* The holders are in the order of the queue: the last one has the latest fence. */
     view.fence = view.holder_count > 0 ? holders[view.holder_count - 1].fence : 0;
+    /* A waiter may ask for another mode than the holders have. */
     if (view.mode != LOCK_LIMIT)
         view.limit = 0;
     if (sight->named || view.holder_count + view.waiter_count > 0)

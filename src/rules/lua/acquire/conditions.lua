@@ -24,7 +24,8 @@ local function find_done()
   return found
 end
 
--- Returns the refusal, if there is one.
+-- Reads the families of all locks, and the pauses of GLOBs into those that were never acquired
+-- (lock.paused). Returns the refusal, if there is one; otherwise sets "done" and "grace".
 local function check_conditions()
   for i, lock in ipairs(locks) do
     local sound, refusal = read_families(lock, i)

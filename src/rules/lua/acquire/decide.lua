@@ -171,8 +171,9 @@ end
 
 -- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
 -- or nil; "lacks", how many of the needed locks are not free; "which", the number of the lock to
--- tell of, and "found", what keeps the caller out of it. Of the locks that are not free that is the
--- first, rather one that others hold than one that is closed.
+-- tell of, and "found", what keeps the caller out of it; "free": nothing keeps it out of as many as
+-- it needs. Of the locks that are not free, "which" is the first, rather one that others hold than
+-- one that is closed.
 local function decide()
   local free, reserved, blocked, found = {}, {}, nil, nil
   for i, lock in ipairs(locks) do
@@ -220,7 +221,9 @@ local function ask_obstacles(lock)
   return all
 end
 
--- Asks the holders of as many locks as are lacking to release them.
+-- Asks the holders of as many locks as are lacking to release them. A lock of which only some hear
+-- it is not one of these, but they are asked. A caller that nests is kept out by those beside it,
+-- and its own ancestors would be asked with them.
 local function ask_to_release(lacks)
   for _, lock in ipairs(locks) do
     if lacks > 0 and lock.obstacle and lock.held and not lock.parent and ask_obstacles(lock) then

@@ -29,7 +29,8 @@ local function refuse(decision)
   return member_answer(held)
 end
 
--- The caller's position in the queue; if it takes some of several locks, the best one.
+-- The caller's position in the queue; if it takes some of several locks, the best one of those that
+-- it does not get.
 local function best_position(decision)
   if decision.free then return 1 end
   local best = position_in(locks[decision.which])

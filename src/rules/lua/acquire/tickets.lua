@@ -13,9 +13,9 @@ local function make_offer(lock)
 end
 
 -- Keeps a waiter's place for another while: for the usual time, or, if it is far, for longer, by
--- the square of how far back it is. A far waiter offers nothing, as its offer would be too old when
--- its turn comes. The caller of this function writes the record. Returns for how many ms the place
--- of a far waiter is kept; nil or false for any other.
+-- the square of how far back it is, and for far_ttl at most. A far waiter offers nothing, as its
+-- offer would be too old when its turn comes. The caller of this function writes the record.
+-- Returns for how many ms the place of a far waiter is kept; nil or false for any other.
 local function set_place_ttl(lock, waiter, ticket, far_ttl)
   local share = (ticket - lock.queue.first) / NEAR
   local far_kept = math.min(far_ttl, math.floor(request.place_ttl * share * share))
