@@ -117,3 +117,17 @@ stopped_before_its_grant() {
         [[ $status == 0 && $(paste -sd' ' "$LOG") == "w asleep" ]]
     done
 }
+
+@test "H126 no /proc, a short lease: a grant that was not taken bars no later command" {
+    unshare --mount true 2>/dev/null || skip "no mount name spaces here"
+    hold a k --lease 60s
+    bg asleep "${no_proc[@]}" rlock run -v --lease 2s k -- sh -c "echo asleep >>'$LOG'"
+    poll_until 15 has_waiters k 1
+    suspend asleep STOP
+    kill "${pid[a]}"
+    poll_until 10 grep -q 'k: acquired' "$T/asleep.err"
+    poll_until 10 is_free k
+    kill -CONT "${pid[asleep]}"
+    ends_with asleep 0
+    [[ -e $LOG ]]
+}
