@@ -234,7 +234,7 @@ static bool add_children_of(const struct procfs *procfs, pid_t pid, pid_t thread
     int fd = open_children(procfs, pid, thread);
     FILE *children = fd < 0 ? NULL : fdopen(fd, "r");
     bool complete = children || process_look_of(errno) == PROCESS_GONE;
-    struct process child = {0};
+    struct process child = {.parent = pid};
 
     while (children && fscanf(children, "%d", &child.pid) == 1) /* NOLINT(cert-err34-c) */
         complete = process_list_append(list, &child) && complete;

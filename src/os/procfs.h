@@ -80,8 +80,8 @@ enum process_look procfs_read_status(const struct procfs *procfs, pid_t pid,
 bool procfs_is_process(const struct procfs *procfs, pid_t pid);
 /* Whether the kernel lists the children of a process. */
 bool procfs_lists_children(const struct procfs *procfs, pid_t pid);
-/* Adds the children of a process; nothing but their pids is known of them yet. False if some may be
- * lacking. A child that ends meanwhile may hide another one as well. */
+/* Adds the children of a process; only their pids and their parent are known of them yet. False if
+ * some may be lacking. A child that ends meanwhile may hide another one as well. */
 bool procfs_add_children(const struct procfs *procfs, const struct process *process,
                          struct process_list *list);
 /* Lists all processes by their pids; false if one could not be read, for want of memory, or if it

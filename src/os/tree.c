@@ -388,22 +388,26 @@ static enum tree_state signal_unseen(const struct tree *tree, int signo)
     return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
+/* Whether "now", read since "child" was listed, is that child: its number may be that of another
+ * process by then. One whose parent has died is the root's, while that lives. */
+static bool is_child_still(const struct tree *tree, const struct process *child,
+                           const struct process *now)
+{
+    return now->parent == child->parent || now->parent == tree->root || !knows_descendants(tree);
+}
+
 /* Kills a process, and before it those below it: when it is dead, they are the children of others.
  * It reads of them only what is never locked. */
 static void kill_below(const struct search *search, const struct process *process, int depth)
 {
     const struct procfs *procfs = search->tree->procfs;
-    pid_t root = search->tree->root;
     struct process_list children ENDED_BY(process_list_free) = {0};
     struct process child;
 
     procfs_add_children(procfs, process, &children);
     for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
-        /* The number of a child may be that of another process since the children were listed. One
-         * whose parent has died is the root's, while that lives. */
         if (procfs_read_status(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
-            (root == 0 || child.parent == process->pid || child.parent == root) &&
-            may_belong(search, &child))
+            is_child_still(search->tree, &children.all[i], &child) && may_belong(search, &child))
             kill_below(search, &child, depth + 1);
     }
     deliver_signal(search->tree, process, SIGKILL);
@@ -561,7 +565,8 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
     for (; i < list->count && i < MOST_DESCENDANTS && !moment_reached(until, moment_now()); i++) {
         enum process_look look = look_at(tree->procfs, list->all[i].pid, &process);
         complete = complete && look != PROCESS_UNSEEN;
-        if (look != PROCESS_FOUND || !may_belong(&search, &process))
+        if (look != PROCESS_FOUND || !is_child_still(tree, &list->all[i], &process) ||
+            !may_belong(&search, &process))
             continue;
         complete = procfs_add_children(tree->procfs, &process, list) && complete;
         list->all[kept++] = process;

@@ -722,6 +722,11 @@ static void test_number_of_a_child(void)
     tap_ok(strstr(deeds, "kill 121") && !strstr(deeds, "kill 151"),
            "H125 a stranger that has got the number of a child is not killed: %s", deeds);
     notes_deeds = false;
+    struct process_list all = {0};
+    tap_ok(tree_list(&tree, &all) && process_list_find(&all, pid_of(121)) &&
+               !process_list_find(&all, pid_of(151)),
+           "H125 nor is it noted");
+    process_list_free(&all);
     procfs_close(&procfs);
     remove_tree("");
 }
