@@ -58,18 +58,20 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
     struct probe *probe = arg;
     const redisReply *row = count > 0 ? replies[0] : NULL;
 
-    probe->failed = !row || row->type != REDIS_REPLY_ARRAY;
+    bool is_row = row && row->type == REDIS_REPLY_ARRAY;
+
+    probe->failed = !is_row;
     memset(probe->values, 0, sizeof probe->values);
     if (failure) {
         probe->failure = *failure;
-    } else if (probe->failed) {
+    } else if (!is_row) {
         if (row && row->type == REDIS_REPLY_ERROR)
             redis_error_answer(row->str, &probe->failure);
         else
             redis_error_senseless(&probe->failure);
         redis_session_annotate(probe->asked, &probe->failure);
     }
-    for (size_t i = 0; !probe->failed && i < row->elements && i < 4; i++) {
+    for (size_t i = 0; is_row && i < row->elements && i < 4; i++) {
         const char *text = row->element[i]->str;
         snprintf(probe->values[i], sizeof probe->values[i], "%s", text ? text : "");
     }
