@@ -1531,16 +1531,23 @@ static bool connects_too_slowly(void)
     return run_address().connect_timeout < 2 * 2 * 2 * (network.delay + network.jitter);
 }
 
-static bool may_wait_for_ever(void)
+/* rlock-stores(7), of quorums: "if a round trip takes half of the lease or more, no attempt
+ * succeeds". It is not always an outage, see the README. */
+static bool never_has_quorum(const struct run *run)
 {
-    return connects_too_slowly() || pause_lasts_on();
+    return server_count > 1 && run->lease < 4 * (network.delay + network.jitter);
+}
+
+static bool may_wait_for_ever(const struct run *run)
+{
+    return never_has_quorum(run) || connects_too_slowly() || pause_lasts_on();
 }
 
 /* An administrator's command waits for the end of a lease, too: "The clock of the server does not
  * jump", rlock(7). */
 static bool may_be_left(const struct proc *process)
 {
-    return may_wait_for_ever() || (process->kind == ADMIN && circumstances.set_back);
+    return may_wait_for_ever(process->run) || (process->kind == ADMIN && circumstances.set_back);
 }
 
 void oracle_end(void)
@@ -1548,7 +1555,7 @@ void oracle_end(void)
     char holders[600];
 
     for (int i = 0; i < run_count; i++)
-        if (!runs[i].ended && !runs[i].killed && !may_wait_for_ever() &&
+        if (!runs[i].ended && !runs[i].killed && !may_wait_for_ever(&runs[i]) &&
             !((runs[i].outer || runs[i].is_script) && !runs[i].supervisor) &&
             !died_at_start(&runs[i]))
             fail("run %d is stuck", i);
