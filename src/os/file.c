@@ -106,16 +106,15 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
         return ESPIPE;
     struct moment now = moment_now();
     struct statfs system;
-    struct reading reading = {.fd = fd,
-                              .opened_by = moment_plus(now, FILE_OPENED_SECONDS * NS_PER_SEC),
-                              .read_by = moment_plus(now, FILE_READ_SECONDS * NS_PER_SEC),
-                              .options = options,
-                              .file = file,
-                              .bytewise = options->line && !regular,
-                              .opened = !file->pipe};
-    /* No process opens the pipe of a process substitution, for example, any more. */
-    if (file->pipe)
-        reading.opened = fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+    struct reading reading = {
+        .fd = fd,
+        .opened_by = moment_plus(now, FILE_OPENED_SECONDS * NS_PER_SEC),
+        .read_by = moment_plus(now, FILE_READ_SECONDS * NS_PER_SEC),
+        .options = options,
+        .file = file,
+        .bytewise = options->line && !regular,
+        /* No process opens the pipe of a process substitution any more. */
+        .opened = !file->pipe || (fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC)};
     int error;
     do {
         error = read_available(&reading);

@@ -228,15 +228,15 @@ static enum process_look read_again(const struct tree *tree, const struct proces
                                     struct process *now)
 {
     bool known = process->started;
+    bool is_command = process->pid == tree->group && tree->leader >= 0;
     enum process_look look = known ? procfs_read(tree->procfs, process->pid, now)
                                    : procfs_read_status(tree->procfs, process->pid, now);
 
     if (look != PROCESS_FOUND)
         return look;
-    bool same = known ? now->started == process->started
-                : process->pid == tree->group && tree->leader >= 0
-                    ? !kernel_has_gone(tree->leader)
-                    : now->parent == process->parent || now->parent == tree->root;
+    bool same = known        ? now->started == process->started
+                : is_command ? !kernel_has_gone(tree->leader)
+                             : now->parent == process->parent || now->parent == tree->root;
     return same ? PROCESS_FOUND : PROCESS_GONE;
 }
 

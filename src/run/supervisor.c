@@ -419,7 +419,7 @@ static void listen_to_agent(struct supervisor *s)
 
     while (!s->done && agent_process_hear(&s->agent, &report))
         take_report(s, &report);
-    /* Also of a lease that was not reported, as this process was paused. */
+    /* While this process was paused, leases were not reported. */
     s->job.lease.end =
         moment_max(s->job.lease.end, (struct moment){atomic_load(&s->agent.shared->lease_end)});
     if (s->agent.gone && !was_gone && !s->done) {

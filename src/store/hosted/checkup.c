@@ -57,7 +57,6 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
 {
     struct probe *probe = arg;
     const redisReply *row = count > 0 ? replies[0] : NULL;
-
     bool is_row = row && row->type == REDIS_REPLY_ARRAY;
 
     probe->failed = !is_row;
