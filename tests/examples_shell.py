@@ -171,8 +171,8 @@ def cloud_init(text):
     for file in config["write_files"]:
         yield file["path"], (f"mkdir -p {pathlib.Path(file['path']).parent}\n"
                              + write(file["path"], file["content"], file["permissions"]))
-    for number, line in enumerate(config["runcmd"]):
-        yield f"runcmd {number}", line
+    # cloud-init writes the lines into one script for sh, which a failure does not end.
+    yield "runcmd", "\n".join(["set +e", *config["runcmd"]])
 
 
 def export(variables):

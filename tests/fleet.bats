@@ -34,7 +34,7 @@ stubs() {
     cat >"$T/bin/curl" <<'END2'
 #!/bin/bash
 while [[ $1 != -o ]]; do shift; done
-if [[ $2 == */bin/rlock ]]; then cp "$RLOCK" "$2"; else echo secret >"$2"; fi
+if [[ $2 == */bin/rlock ]]; then cat "$RLOCK" >"$2"; else echo secret >"$2"; fi
 END2
     cat >"$T/bin/sha256sum" <<'END2'
 #!/bin/bash
@@ -62,6 +62,14 @@ END2
 @test "cloud-init leaves a host that passes the doctor" {
     stubs
     as_host cloud-init.yaml
+}
+
+@test "cloud-init: a file with another checksum is not installed, and the password is not fetched" {
+    stubs
+    printf '#!/bin/sh\nexit 1\n' >"$T/bin/sha256sum"
+    run as_host cloud-init.yaml
+    [[ -e $T/host/usr/local/bin/rlock && ! -x $T/host/usr/local/bin/rlock ]]
+    [[ ! -e $T/host/etc/rlock.password ]]
 }
 
 # job HOST: runs a job with the settings that the host has at that time. Two at once leave a line
