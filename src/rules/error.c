@@ -27,13 +27,13 @@ static const struct error_word {
      "too many clients: its max number of clients is reached", HINT_MAXCLIENTS},
     {"READONLY", REDIS_ERROR_READONLY, "a read-only replica; locks live on the master", HINT_NONE},
     {"OOM", REDIS_ERROR_UNFIT, "out of memory: it has used up its maxmemory", HINT_MAXMEMORY},
-    {"NOAUTH", REDIS_ERROR_DENIED, "it asks for a password", HINT_PASSWORD},
-    {"WRONGPASS", REDIS_ERROR_DENIED, "wrong password, or no such user", HINT_PASSWORD},
+    {"NOAUTH", REDIS_ERROR_LOGIN, "it asks for a password", HINT_PASSWORD},
+    {"WRONGPASS", REDIS_ERROR_LOGIN, "wrong password, or no such user", HINT_PASSWORD},
     {"NOPERM", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
     {"DENIED", REDIS_ERROR_DENIED,
      "it is in protected mode: without a password it serves only its own host", HINT_REQUIREPASS},
-    {"invalid password", REDIS_ERROR_DENIED, "wrong password", HINT_PASSWORD},
-    {"without any password configured", REDIS_ERROR_DENIED, "it has no password, but was given one",
+    {"invalid password", REDIS_ERROR_LOGIN, "wrong password", HINT_PASSWORD},
+    {"without any password configured", REDIS_ERROR_LOGIN, "it has no password, but was given one",
      HINT_NO_PASSWORD},
     {"ACL failure", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
     {"can't access", REDIS_ERROR_DENIED, NULL, HINT_RIGHTS},
@@ -161,8 +161,9 @@ static void explain_word(const char *text, const struct error_word *word, char *
 static const enum cause causes[] = {
     [REDIS_ERROR_NOSCRIPT] = CAUSE_NOT_READY, [REDIS_ERROR_PASSING] = CAUSE_NOT_READY,
     [REDIS_ERROR_READONLY] = CAUSE_NOT_READY, [REDIS_ERROR_UNFIT] = CAUSE_UNFIT,
-    [REDIS_ERROR_DENIED] = CAUSE_DENIED,      [REDIS_ERROR_MISFIT] = CAUSE_MISFIT,
-    [REDIS_ERROR_CLUSTER] = CAUSE_CLUSTER,    [REDIS_ERROR_OTHER] = CAUSE_UNFIT};
+    [REDIS_ERROR_LOGIN] = CAUSE_DENIED,       [REDIS_ERROR_DENIED] = CAUSE_DENIED,
+    [REDIS_ERROR_MISFIT] = CAUSE_MISFIT,      [REDIS_ERROR_CLUSTER] = CAUSE_CLUSTER,
+    [REDIS_ERROR_OTHER] = CAUSE_UNFIT};
 
 /* The meaning of a database's error to the user. */
 static const struct wire_failure {
@@ -232,6 +233,7 @@ static void answer_host(const struct host_error *error, struct answer *answer)
     answer->maybe_done = error->maybe_done;
     answer->nowhere = error->error == WIRE_NOWHERE;
     answer->full = error->error == WIRE_FULL;
+    answer->login_refused = wire_error_refuses_login(error->error);
     text_copy(answer->said, sizeof answer->said, *error->said ? error->said : "failed");
 }
 
@@ -244,10 +246,12 @@ void redis_error_answer(const char *text, struct answer *answer)
         answer_host(&error, answer);
         return;
     }
-    answer->cause = causes[redis_error_class(text)];
+    enum redis_error class = redis_error_class(text);
+    answer->cause = causes[class];
     answer->verdict = answer->cause == CAUSE_MISFIT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
     answer->hint = word ? word->hint : HINT_NONE;
     answer->full = answer->hint == HINT_MAXCLIENTS;
+    answer->login_refused = class == REDIS_ERROR_LOGIN;
     text_copy(answer->said, sizeof answer->said, text);
     explain_word(answer->said, word, answer->text, sizeof answer->text);
 }

@@ -8,7 +8,8 @@ enum redis_error {
     REDIS_ERROR_PASSING,  /* BUSY, LOADING, …: try again */
     REDIS_ERROR_READONLY, /* a replica: this server will not do, its master will */
     REDIS_ERROR_UNFIT,    /* OOM: this server will not do */
-    REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM, a forbidden channel */
+    REDIS_ERROR_LOGIN,    /* NOAUTH, WRONGPASS: user or password */
+    REDIS_ERROR_DENIED,   /* NOPERM, a forbidden channel, protected mode */
     REDIS_ERROR_MISFIT,   /* WRONGTYPE: the key is something else */
     REDIS_ERROR_CLUSTER,  /* MOVED, ASK, CROSSSLOT: a Cluster's node, or what should be one */
     REDIS_ERROR_OTHER,

@@ -17,6 +17,12 @@ bool wire_error_leaves(enum wire_error error)
     return error == WIRE_READ_ONLY || error == WIRE_NOT_READY;
 }
 
+bool wire_error_refuses_login(enum wire_error error)
+{
+    return error == WIRE_PASSWORD || error == WIRE_NO_PASSWORD || error == WIRE_NO_USER ||
+           error == WIRE_SOME_REFUSE;
+}
+
 bool host_error_set(struct host_error *error, enum wire_error kind, const char *said)
 {
     *error = (struct host_error){.error = kind};

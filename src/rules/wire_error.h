@@ -62,6 +62,8 @@ bool wire_error_breaks(enum wire_error error);
 /* Whether a server that says so cannot serve: its client leaves it, as another one may be behind
  * the same name or proxy by now. */
 bool wire_error_leaves(enum wire_error error);
+/* Whether user or password is refused, by the server or by one of several hosts. */
+bool wire_error_refuses_login(enum wire_error error);
 
 /* An error as a host's reply, "RLOCKSTORE …". maybe_done: the request may be done all the same.
  * user: the account that has logged in, or tried to; said: the server's words. */

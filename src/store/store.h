@@ -265,6 +265,7 @@ struct answer {
     bool any_time;         /* maybe_done: it may be done at any time, even after "until" */
     bool nowhere;          /* UNREACHABLE: there is no host of that name */
     bool full;             /* NOT_READY: the server takes no more clients */
+    bool login_refused;    /* DENIED: user or password; NOT_READY: by one of several hosts */
     char text[FAULT_SIZE]; /* why, for the user; "" when granted or held, except with "foreign" */
     char said[SAID_SIZE];  /* the server's own words; "": none */
     enum hint hint;

@@ -58,8 +58,8 @@ static const struct {
             "@user_script:399.",
             "ERR Error running script (call to f_6d1): @user_script:1: @user_script: 1: -OOM "
             "command not allowed when used memory > 'maxmemory'.")},
-    {REDIS_ERROR_DENIED, "it asks for a password", INPUTS("NOAUTH Authentication required.")},
-    {REDIS_ERROR_DENIED, "wrong password, or no such user",
+    {REDIS_ERROR_LOGIN, "it asks for a password", INPUTS("NOAUTH Authentication required.")},
+    {REDIS_ERROR_LOGIN, "wrong password, or no such user",
      INPUTS("WRONGPASS invalid username-password pair or user is disabled.")},
     {REDIS_ERROR_DENIED, "no right to run 'evalsha'",
      INPUTS("NOPERM this user has no permissions to run the 'evalsha' command or its subcommand")},
@@ -75,8 +75,8 @@ static const struct {
             "script can't access at least one of the keys mentioned in the command arguments")},
     {REDIS_ERROR_DENIED, "no right to the channels it needs",
      INPUTS("NOPERM No permissions to access a channel")},
-    {REDIS_ERROR_DENIED, "wrong password", INPUTS("ERR invalid password")},
-    {REDIS_ERROR_DENIED, "it has no password, but was given one",
+    {REDIS_ERROR_LOGIN, "wrong password", INPUTS("ERR invalid password")},
+    {REDIS_ERROR_LOGIN, "it has no password, but was given one",
      INPUTS("ERR AUTH <password> called without any password configured for the default user.")},
     {REDIS_ERROR_DENIED, "no right to run 'hset'",
      INPUTS("ERR ACL failure in script: User ci has no permissions to run the 'hset' command "
@@ -486,6 +486,22 @@ static void test_error(const char *text, enum redis_error class, const char *pla
     snprintf(words, sizeof words, "it answers with an error: %s", text);
     tap_is(answer.text, plain ? plain : words, "in words", text);
     tap_is(answer.said, text, "its own words", text);
+    tap_ok(answer.login_refused == (class == REDIS_ERROR_LOGIN), "login: %s", tap_show(text));
+}
+
+/* The error of a host tells whether a login was refused; "R": by one of several servers. */
+static void test_host_login(void)
+{
+    static const char of_login[] = "ajUR";
+
+    for (const char *letter = "uenrWRajUkdK"; *letter; letter++) {
+        struct answer answer = {0};
+        char text[] = "RLOCKSTORE ?- 0  words";
+
+        *strchr(text, '?') = *letter;
+        redis_error_answer(text, &answer);
+        tap_ok(answer.login_refused == (strchr(of_login, *letter) != NULL), "login: %s", text);
+    }
 }
 
 /* One that is too long ends with "...", once, whatever is put in front. */
@@ -662,6 +678,7 @@ int main(void)
     for (size_t i = 0; i < COUNT(errors); i++)
         EACH(text, errors[i].texts)
             test_error(*text, errors[i].class, errors[i].plain);
+    test_host_login();
     test_long_error();
     test_replies();
     test_belonging();

@@ -143,23 +143,12 @@ void redis_session_close(struct redis_session *session)
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
 
-/* Also by one of several hosts of a database, while the others are away. */
-static bool is_turned_away(const struct answer *answer)
-{
-    return answer->cause == CAUSE_DENIED || answer->hint == HINT_PASSWORD_OR_USER;
-}
-
 /* Whether the server, or its Sentinels, ask for a password that rlock has kept no longer. */
 static bool misses_password(const struct redis_session *session, const struct answer *answer)
 {
-    bool locating = session->phase == PHASE_LOCATING;
-    bool asked = locating || answer->hint == HINT_PASSWORD_OR_USER ||
-                 strncmp(answer->said, "NOAUTH", 6) == 0 ||
-                 strncmp(answer->said, "WRONGPASS", 9) == 0;
+    bool own = session->phase == PHASE_LOCATING && session->sentinel_password.word;
 
-    if (locating && session->sentinel_password.word)
-        return false;
-    return is_turned_away(answer) && asked && store_lost_password(&session->address);
+    return answer->login_refused && !own && store_lost_password(&session->address);
 }
 
 void redis_session_annotate(const struct redis_session *session, struct answer *answer)
@@ -369,7 +358,7 @@ static bool renew_secret(struct secret *secret)
  * retries, or fails. */
 static void turn_away(struct redis_session *session, const struct answer *why)
 {
-    if (is_turned_away(why) && renew_secret(&session->password))
+    if (why->login_refused && renew_secret(&session->password))
         start_over(session);
     else if (why->cause == CAUSE_NOT_READY)
         retry_or_fail(session, why);

@@ -155,7 +155,8 @@ static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, co
 /* Takes an error in place of the address. A Sentinel that wants a password is told it, once. */
 static void hear_error(struct sentinel *sentinel, const char *text)
 {
-    bool denied = redis_error_class(text) == REDIS_ERROR_DENIED;
+    enum redis_error class = redis_error_class(text);
+    bool denied = class == REDIS_ERROR_LOGIN || class == REDIS_ERROR_DENIED;
 
     if (denied && sentinel->all->password && !sentinel->told_who) {
         const char *user = sentinel->all->user;
@@ -666,6 +667,7 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
     case SENTINELS_UNFIT:
         answer_fail(answer, vote->outcome == SENTINELS_DENY ? CAUSE_DENIED : CAUSE_UNFIT,
                     "sentinel %s:%d: %s", host->name, host->port, word->why);
+        answer->login_refused = vote->outcome == SENTINELS_DENY;
         break;
     case SENTINELS_SILENT:
     case SENTINELS_OPEN:
