@@ -352,7 +352,7 @@ run_block() {
         rlock run --at-most 1ms -- limit sh -c "sleep 100" || true
         rlock run --at-most 1ms limit -- sleep 100 || true
         grep -q timed-out "$T/events.out"'
-    take_block monitoring.md 'The server itself, as before a deployment' 1
+    take_block monitoring.md 'The lock server itself, for example before a deployment' 1
     run_block
 }
 
