@@ -211,6 +211,19 @@ END
     contains "$T/timed.out" 'fine     date'
 }
 
+@test "docs/drivers.md: the longest KEY that a driver is asked for, and what becomes of it" {
+    local said long
+    said=$(grep -o 'up to [0-9,]* bytes with the prefix `rlock`' "$TESTS/../docs/drivers.md")
+    said=${said//[!0-9]/}
+    printf -v long 'ä%.0s' {1..256}
+    printf '#!/bin/sh\ntee -a "%s" | rlock-store-dir "$1"\n' "$T/asked" >"$T/rlock-store-heard"
+    chmod +x "$T/rlock-store-heard"
+    PATH=$T:$PATH run -69 rlock run -u "exec:heard/$T/locks" --server-wait 0 "$long" -- true
+    [[ $output == *'File name too long'* ]]
+    read -r _ long <<<"$(grep -m 1 '^get ' "$T/asked")"
+    [[ ${#long} == "$said" ]]
+}
+
 @test "docs/drivers.md: locks in a directory, with the driver that the page has copied" {
     mkdir "$T/bin"
     ln -s "$RLOCK" "$T/bin/rlock"

@@ -55,6 +55,13 @@ SENTENCES = [
     (STORES, "of a cluster such as Galera, it looks every {} seconds", ("host", "SLEEP_NS")),
     (STORES, "their clocks may differ by {} seconds", ("host", "MARGIN_US")),
     ("docs/etcd.md", "their clocks may differ by {} s", ("host", "MARGIN_US")),
+    ("docs/databases.md", "or is silent for {} s, is followed", ("host", "SLOW_NS")),
+    ("docs/databases.md", "the first twenty ask every {} s", (KEEPER, "HEARTBEAT_NS")),
+    ("docs/drivers.md", "a waiter asks that often, instead of every {} s", (KEEPER, "HEARTBEAT_NS")),
+    ("docs/drivers.md", "From {} on;", ("host", "POLL_LEAST")),
+    ("docs/drivers.md", "servers may differ by {} s", ("host", "MARGIN_US")),
+    ("docs/drivers.md", "A waiter asks every {} s, and each time", (KEEPER, "HEARTBEAT_NS")),
+    ("docs/ci.md", "notices a release within {} s", (KEEPER, "HEARTBEAT_NS")),
     ("rlock.1", "A KEY is 1 to {} bytes", ("lock", "KEY_MAX_BYTES")),
     (
         "rlock-run.1",
