@@ -140,8 +140,10 @@ class Copy:
             output, _ = process.communicate(timeout=TIME_LIMIT)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
+            self.failures = [f"it has not ended after {TIME_LIMIT} s"]
             return True, time.monotonic() - start
-        failed = process.returncode != 0 or re.search(r"^not ok", output, re.M)
+        self.failures = re.findall(r"^not ok.*", output, re.M)
+        failed = process.returncode != 0 or self.failures
         if not re.search(r"^(not )?ok", output, re.M) and not failed:
             raise RuntimeError(f"{test}: no test ran\n{output[-1000:]}")
         return bool(failed), time.monotonic() - start
@@ -289,6 +291,8 @@ def find(copy, mutant, sound):
         test = result[0]
         if test != LIVES and test not in sound:
             sound[test] = not copy.run(test)[0]
+            for line in [] if sound[test] else copy.failures:
+                print(f"# without it: {line}", flush=True)
         if copy.live_again() if test == LIVES else sound[test]:
             return result
         mutant = dict(mutant, test=mutant["test"][mutant["test"].index(test) + 1:])
