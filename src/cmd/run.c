@@ -146,25 +146,13 @@ static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
         put_each(object, "slot", slots, granted ? held.count : 1);
 }
 
-/* While the report is not read, what tells this process to end does end it: the lock is released,
- * and the command has had its signals. */
-static void obey_signals(void)
-{
-    sigset_t ends;
-
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGHUP);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGQUIT);
-    sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_UNBLOCK, &ends, NULL);
-}
-
-/* Writes the line. Returns 0, or an errno. */
+/* Writes the line. While it is not read, what asks this process to end does end it: the lock is
+ * released, and the command has had its signals. Returns 0, or an errno. */
 static int report_write(int fd, const struct supervisor_outcome *outcome,
                         const struct acquire_request *request)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    sigset_t ends;
     struct strbuf line ENDED_BY(strbuf_free) = {0};
     json_t *object = jansson.object();
     bool held = outcome->granted;
@@ -180,8 +168,9 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
     put_lock(object, outcome, request);
     json_write(&line, object);
     sigaction(SIGPIPE, &ignore, &before);
+    child_choose_end_signals(&ends);
     if (!file_has_room(fd, line.size))
-        obey_signals();
+        sigprocmask(SIG_UNBLOCK, &ends, NULL);
     int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
     return error;

@@ -80,6 +80,15 @@ void child_choose_signals(sigset_t *caught)
         sigaddset(caught, signo);
 }
 
+void child_choose_end_signals(sigset_t *ends)
+{
+    sigemptyset(ends);
+    sigaddset(ends, SIGHUP);
+    sigaddset(ends, SIGINT);
+    sigaddset(ends, SIGQUIT);
+    sigaddset(ends, SIGTERM);
+}
+
 bool child_signal_is_fatal(int signo)
 {
     return signo != SIGWINCH && signo != SIGCONT && signo != SIGURG && signo != SIGCHLD &&

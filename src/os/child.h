@@ -21,6 +21,8 @@ void child_block_signals(struct inherited *inherited);
 /* "caught" becomes the signals to read by a loop: SIGCHLD, SIGTSTP, and all that are forwarded to a
  * command. SIGPIPE, SIGTTIN and SIGTTOU are only blocked. */
 void child_choose_signals(sigset_t *caught);
+/* "ends" becomes the signals that ask a process to end: HUP, INT, QUIT and TERM. */
+void child_choose_end_signals(sigset_t *ends);
 /* True if "signo" would by default end a process that does nothing about it. */
 bool child_signal_is_fatal(int signo);
 

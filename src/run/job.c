@@ -667,11 +667,13 @@ void job_signal(struct job *job, int signo)
     } else {
         /* A signal that asks for the end waits in a stopped process until that continues. One that
          * waits for its lock to be verified gets it then. */
-        bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT || signo == SIGQUIT;
         bool waits = job->state == JOB_PAUSED || job->state == JOB_VERIFYING;
+        sigset_t ends;
+        child_choose_end_signals(&ends);
         sigaddset(&job->handed_on, signo);
         send_signal(job, signo);
-        if (ends && !waits && (only_lingers(job) || child_may_be_stopped(&job->child)))
+        if (sigismember(&ends, signo) && !waits &&
+            (only_lingers(job) || child_may_be_stopped(&job->child)))
             continue_command(job);
     }
 }
