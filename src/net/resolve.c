@@ -112,7 +112,7 @@ static void found_out(void *owner, const void *found)
     struct resolver *resolver = owner;
 
     if (!found)
-        snprintf(nothing.fault, sizeof nothing.fault, "looking it up: it ended without an answer");
+        snprintf(nothing.fault, sizeof nothing.fault, "looking it up: " HELPER_PROCESS_SILENT);
     resolver_stop(resolver);
     if (finding->count > 0) {
         memcpy(resolver->found, finding->found, sizeof resolver->found);

@@ -7,6 +7,8 @@
 
 /* Bytes of a finding: a pipe takes as many in one piece (PIPE_BUF). */
 #define HELPER_PROCESS_MAX 4096
+/* Tells a user that there was no finding. */
+#define HELPER_PROCESS_SILENT "it ended without an answer"
 
 struct loop;
 struct helper_process;

@@ -165,7 +165,7 @@ static void on_started(void *arg, const void *finding)
     if (finding)
         start = *(const struct start *)finding;
     else
-        snprintf(start.fault, sizeof start.fault, "starting it: it ended without an answer");
+        snprintf(start.fault, sizeof start.fault, "starting it: " HELPER_PROCESS_SILENT);
     helper_process_stop(locator->starter);
     locator->starter = NULL;
     if (start.up) {
