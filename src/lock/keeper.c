@@ -573,21 +573,30 @@ static void end_refused(struct keeper *keeper, enum end_when when)
     end_with(keeper, held ? KEEPER_NOT_ACQUIRED : KEEPER_FAILED, refusal, when);
 }
 
+/* Returns when to ask again at the earliest, where a refusal says how long its reason lasts: grace,
+ * a pause, or the lease of the first holder. 2 ms are for the store's whole milliseconds.
+ * MOMENT_NEVER: it does not say. */
+static struct moment refused_until(const struct keeper *keeper, const struct answer *refusal)
+{
+    int64_t ms = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
+                 : refusal->cause == CAUSE_CLOSED ? refusal->refused.opens_ms
+                                                  : refusal->refused.left_ms;
+    struct moment over = moment_plus(now_of(keeper), (ms + 2) * NS_PER_MS);
+
+    return ms > 0 ? moment_max(over, throttle_next(&keeper->pace)) : MOMENT_NEVER;
+}
+
 static void wait_on(struct keeper *keeper)
 {
-    struct moment now = now_of(keeper);
     const struct answer *refusal = refusal_of(keeper);
-    int64_t until = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
-                    : refusal->cause == CAUSE_CLOSED ? refusal->refused.opens_ms
-                                                     : refusal->refused.left_ms;
     int64_t beat = refusal->refused.next_call_ms * NS_PER_MS / BEATS_IN_A_PLACE;
     if (beat < HEARTBEAT_NS || keeper->disturbed)
         beat = HEARTBEAT_NS;
-    struct moment due = moment_plus(now, jitter_spread(beat, beat / SPREAD));
+    struct moment due = moment_plus(now_of(keeper), jitter_spread(beat, beat / SPREAD));
 
     /* Only the first in the queue asks when the holder's lease ends, or the store grants again. */
-    if (refusal->refused.position == 1 && until > 0)
-        due = moment_min(due, moment_plus(now, (until + 2) * NS_PER_MS));
+    if (refusal->refused.position == 1)
+        due = moment_min(due, refused_until(keeper, refusal));
     due = moment_max(due, throttle_next(&keeper->pace));
     keeper->state = WAITING;
     schedule_next(keeper, moment_min(due, keeper->plan.wait_until));
@@ -599,27 +608,15 @@ static void try_again_at(struct keeper *keeper, struct moment again)
     schedule_next(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
 }
 
-/* Returns when to ask again a store that grants nothing yet (GRACE). */
-static struct moment grace_over(const struct keeper *keeper, const struct answer *refusal)
-{
-    struct moment over = moment_plus(now_of(keeper), (refusal->grace_ms + 2) * NS_PER_MS);
-
-    return moment_max(over, throttle_next(&keeper->pace));
-}
-
-/* A user who does not wait for locks waits for such a store as for one that is away. */
-static bool outlasts_grace(const struct keeper *keeper, const struct answer *refusal)
-{
-    struct moment until = moment_plus(keeper->began, keeper->plan.server_wait);
-
-    return !keeper->plan.wait && refusal->cause == CAUSE_GRACE &&
-           !moment_reached(until, grace_over(keeper, refusal));
-}
-
-/* An owner that ends leaves no place in the queue, which would keep others waiting. */
+/* An owner that ends leaves no place in the queue, which would keep others waiting. A user who does
+ * not wait for locks waits for a store that grants nothing yet (GRACE) as for one that is away. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
     bool placed = refusal_of(keeper)->refused.position > 0;
+    struct moment again = refused_until(keeper, answer);
+    struct moment server_wait = moment_plus(keeper->began, keeper->plan.server_wait);
+    bool outlasts_grace =
+        !keeper->plan.wait && answer->cause == CAUSE_GRACE && !moment_reached(server_wait, again);
 
     if (!keeper->refusal)
         keeper->refusal = mem_zeroed(sizeof *keeper->refusal);
@@ -629,9 +626,9 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, refusal_of(keeper),
                  placed ? END_AFTER_RELEASE : when_to_end(keeper));
-    } else if (outlasts_grace(keeper, answer)) {
+    } else if (outlasts_grace) {
         keeper->events->waiting(keeper->arg, answer);
-        try_again_at(keeper, grace_over(keeper, answer));
+        try_again_at(keeper, again);
     } else if (!keeper->plan.wait || answer->cause == CAUSE_SUPERSEDED ||
                answer->cause == CAUSE_DONE) {
         end_refused(keeper, when_to_end(keeper));
