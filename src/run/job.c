@@ -93,7 +93,7 @@ static struct tree tree_of(struct job *job)
 static bool only_lingers(const struct job *job)
 {
     return job->state == JOB_LINGERING ||
-           (job->plan->wait_descendants && child_has_ended(&job->child));
+           (job->plan->wait_descendants && (job->child.pid == 0 || child_has_ended(&job->child)));
 }
 
 /* Signals the command, or all that it left. While it runs, its process group is for the terminal

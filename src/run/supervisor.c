@@ -538,10 +538,10 @@ static void reap_children(struct supervisor *s)
     int status;
     pid_t pid;
 
-    /* While this process was stopped, the lease may have been extended, or the lock lost or
-     * released. */
-    listen_to_agent(s);
     while ((pid = child_next_change(&s->job.child, &change, &status)) > 0) {
+        /* While this process was stopped, the lease may have been extended, or the lock lost or
+         * released: an agent says so before it ends the command. */
+        listen_to_agent(s);
         if (change != CHILD_OTHER) {
             job_changed(&s->job, change, status);
         } else if (pid == s->agent.pid) {

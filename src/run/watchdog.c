@@ -142,11 +142,11 @@ static void kill_command(struct watchdog *watchdog)
     watchdog->tree.lenient = deadline_lets_off(lease, patience_look(&watchdog->killed, now), now);
     if (moment_reached(lease.end, now))
         patience_look(&watchdog->overtime, now);
+    bool stop_runs = check_stop_command(watchdog);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
-    bool stop_runs = check_stop_command(watchdog);
     if ((state == TREE_GONE && !stop_runs) || watchdog->overtime.ns >= HOPELESS_NS)
         conclude_kill(watchdog, state);
     else
