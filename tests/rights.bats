@@ -69,6 +69,55 @@ load helper
     [[ $(redis exists 'rlock:{k}') == 0 ]]
 }
 
+# lacks RIGHT...: the user "lacking" has all rights but these, and LACKING is its URL.
+lacks() {
+    redis acl setuser lacking reset on '>pw' '~*' '&*' '+@all' "${@/#/-}"
+    LACKING=unix://lacking:pw@$REDIS_SOCK
+}
+
+# no_key_is_endless: each key of the server has an end.
+no_key_is_endless() {
+    local key
+    for key in $(redis keys '*'); do
+        (($(redis pttl "$key") >= 0)) || { echo "without an end: $key"; return 1; }
+    done
+}
+
+@test "H20 whatever right is missing, no call leaves a key without an end" {
+    local right
+    rlock pause 'p*' 1h -m x
+    for right in pexpire hget hdel hexists exists; do
+        lacks "$right"
+        echo "--- $right"
+        rlock run -u "$LACKING" -n "$right-1" -- true || true
+        rlock run -u "$LACKING" -n "$right-2" "$right-3" -- true || true
+        rlock run -u "$LACKING" --limit 2 -n "$right-4" -- true || true
+        rlock run -u "$LACKING" --any "$right-5" "$right-6" -- true || true
+        rlock run -u "$LACKING" --priority 1 -w 0.1 "p-$right-7" -- true || true
+        rlock run -u "$LACKING" --grace -w 0.1 "$right-8" -- true || true
+        rlock latch set -u "$LACKING" "$right-9" 1 || true
+        rlock pause -u "$LACKING" "$right-10" 1h -m x || true
+        rlock limit -u "$LACKING" "$right-11" 2 || true
+        no_key_is_endless
+    done
+}
+
+@test "H20 no right to UNSUBSCRIBE: slower, not wrong, and no word of it" {
+    lacks unsubscribe
+    export RLOCK_URL=$LACKING
+    hold a k --lease 60s
+    run -75 rlock run -w 0.1 k -- true
+    queue w k
+    terminate a
+    [[ $status == 143 && ! -s $T/a.err ]]
+    ends_with w 0
+    run -1 grep -v 'waiting for k\|acquired after' "$T/w.err"
+    stay b k --lease 9s
+    run -0 rlock force-release --yes k
+    ends_with b 79
+    is_free k
+}
+
 @test "a user with the right to some KEYs alone takes those, and sees no pause of a GLOB" {
     redis acl setuser some reset on '>pw' '~rlock:{mine-*' '&*' '+@all'
     rlock pause '*' 1h -m x

@@ -46,6 +46,7 @@ end
 -- A holder that has most servers of a quorum takes the lock at the others as well: some may have
 -- done so that do not hear of this.
 for _, owner in ipairs(args.bar and absent or {}) do
+  keep_key(lock, 0)
   note_barred(lock, owner, tonumber(args.bar))
   keep_key(lock, 0)
 end

@@ -246,3 +246,13 @@ local function keep_key(lock, lease)
   redis.call('PEXPIRE', lock.key,
     whole((lock.stored_limit and YEAR or WEEK) + math.max(lease, longest)))
 end
+
+-- Makes the key if there is none, with an end: HSET comes first, so that a full server refuses it,
+-- and a client without the right to expire keys takes it back, and fails.
+local function make_key(lock)
+  if lock.loaded[1] then return end
+  redis.call('HSET', lock.key, 'k', lock.kind)
+  if type(redis.pcall('PEXPIRE', lock.key, WEEK)) == 'number' then return end
+  redis.call('HDEL', lock.key, 'k')
+  redis.call('PEXPIRE', lock.key, WEEK)
+end

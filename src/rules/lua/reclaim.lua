@@ -73,6 +73,7 @@ local function reclaim(lock, claim, known)
   lock.own = { deadline = now + claim.lease, lease = claim.lease, fence = claim.fence,
                owner = claim.owner, since = now, mode = claim.mode, slot = claim.slot,
                rest = rest }
+  make_key(lock)
   redis.call('HSET', lock.key, 'k', lock.kind,
     'f', whole(math.max(lock.fence, tonumber(claim.fence))))
   keep_key(lock, claim.lease)

@@ -401,6 +401,13 @@ static enum resend reply_within(struct redis_store *store, redisReply *const *re
     return store->forbids_channels ? RESEND_PLAIN : RESEND_ON_OWN_CHANNELS;
 }
 
+/* Whether the server does not let the connection stop listening: it is of no use any more, and
+ * nothing of the batch was done. */
+static bool is_held_listening(const redisReply *first)
+{
+    return is_error(first) && strcasestr(first->str, "unsubscribe");
+}
+
 /* The answer points into *extra. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
@@ -625,6 +632,10 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
         } else {
             send_call(store);
         }
+    } else if (is_held_listening(replies[0]) && !is_plain(store)) {
+        store->forbids_channels = true;
+        redis_session_close(store->session);
+        send_call(store);
     } else {
         hear_call(store, replies + store->asking, count - store->asking);
     }

@@ -26,6 +26,7 @@ local function issue_fences(taken)
   for i, lock in ipairs(taken) do
     local settled = request.settled and request.settled[i]
     issued[i] = lock.parent and not settled and lock.parent.fence or new_fence(lock, i)
+    make_key(lock)
     redis.call('HSET', lock.key, 'k', lock.kind, 'f', whole(lock.fence), 'a', count_acquired(lock))
     keep_key(lock, request.lease)
   end

@@ -112,6 +112,7 @@ local function retake_place(lock, place, former)
   if not ticket or ticket < 1 or ticket > queue.last then return false end
   if redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
+  make_key(lock)
   lower_passing_bound(lock, queue.first > queue.last)
   queue.first = math.min(queue.first, ticket)
   queue.called = math.min(queue.called, ticket - 1)

@@ -49,6 +49,7 @@ local function quick_grant(checked)
   for i, lock in ipairs(locks) do
     local fence, last = new_fence(lock, i)
     fences[i] = fence
+    make_key(lock)
     redis.call('HSET', lock.key, 'k', lock.kind, 'f', last,
       'a', whole((number(lock.acquired) or 0) + 1))
     keep_key(lock, lease)

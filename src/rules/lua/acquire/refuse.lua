@@ -54,6 +54,7 @@ end
 -- how long the place of a caller that is far from its turn is kept, ms.
 local function queue_up(decision)
   for _, each in ipairs(locks) do
+    make_key(each)
     if each.paused and each.paused.unmarked then
       redis.call('HSET', each.key, 'k', each.kind, 'p', each.paused.text)
     end

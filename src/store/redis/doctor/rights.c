@@ -19,7 +19,7 @@ const struct right rights[RIGHTS_MAX] = {
     {"multi", "MULTI", RIGHT_QUEUE, false},
     {"exec", "EXEC", RIGHT_QUEUE, false},
     {"subscribe", "SUBSCRIBE %c", RIGHT_WAKE, false},
-    {"unsubscribe", "UNSUBSCRIBE", RIGHT_QUEUE, false},
+    {"unsubscribe", "UNSUBSCRIBE", RIGHT_WAKE, false},
     {"exists", "EXISTS %k", RIGHT_NEW, true},
     {"hget", "HGET %k f", RIGHT_RIVAL, false},
     {"hmget", "HMGET %k f", RIGHT_ALL, true},
