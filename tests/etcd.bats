@@ -645,4 +645,9 @@ page() {
     RLOCK_PASSWORD=PASSWORD run -77 rlock run -u "$url/elsewhere" --server-wait 0 k -- true
     [[ $output == *'no right to the keys'* ]]
     ctl --user root:secret auth disable
+    RLOCK_PASSWORD=PASSWORD run -77 --separate-stderr rlock run -u "$url" k -- true
+    stderr_line ': user rlock: its authentication is not enabled, but it was given a user$'
+    [[ $stderr == *'hint: '*'auth enable'* ]]
+    RLOCK_PASSWORD=PASSWORD run -69 rlock doctor -u "$url"
+    [[ $output == *'authentication is not enabled, but'* ]]
 }

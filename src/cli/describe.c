@@ -415,6 +415,7 @@ static const char *const hints[HINTS] = {
                    "with PREFIX/ of the URL in front"),
     [HINT_QUOTA] = "rlock doctor tells how much there is; docs/etcd.md, how to get rid of it",
     [HINT_LOGIN] = "pg_hba.conf, or the host of 'USER'@'HOST' in MySQL, says who may",
+    [HINT_NO_USERS] = "leave the user out of the URL, or enable it: etcdctl auth enable",
     [HINT_MAX_CONNECTIONS] =
         "max_connections says how many it takes; a user or database may have fewer",
     [HINT_MAX_CLIENT_CNXNS] =

@@ -131,6 +131,8 @@ static enum wire_error error_of(int code, const char *said)
         return WIRE_PASSWORD;
     if (strstr(said, "user name is empty"))
         return WIRE_NO_USER;
+    if (strstr(said, "authentication is not enabled"))
+        return WIRE_NO_USERS;
     switch (code) {
     case PERMISSION_DENIED: return WIRE_KEYS_DENIED;
     case RESOURCE_EXHAUSTED: return WIRE_FAILED;

@@ -193,6 +193,8 @@ static const struct wire_failure {
     {WIRE_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "wrong password, or no such user"},
     {WIRE_NO_PASSWORD, CAUSE_DENIED, HINT_PASSWORD_OR_USER, true, "it asks for a password"},
     {WIRE_NO_USER, CAUSE_DENIED, HINT_PASSWORD_OR_USER, false, "it asks for a user and a password"},
+    {WIRE_NO_USERS, CAUSE_DENIED, HINT_NO_USERS, true,
+     "its authentication is not enabled, but it was given a user"},
     {WIRE_KEPT_OUT, CAUSE_DENIED, HINT_LOGIN, true, "no right to log in from here"},
     {WIRE_DENIED, CAUSE_DENIED, HINT_GRANT, true, "no right to the database, or to its tables"},
     {WIRE_KEYS_DENIED, CAUSE_DENIED, HINT_ROLE, true, "no right to the keys it needs"},

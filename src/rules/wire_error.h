@@ -40,6 +40,7 @@ enum wire_error {
     WIRE_PASSWORD = 'a',        /* user or password */
     WIRE_NO_PASSWORD = 'j',     /* it asks for one, and none was given */
     WIRE_NO_USER = 'U',         /* it asks for a user, and none was given */
+    WIRE_NO_USERS = 'V',        /* one was given, and it has none */
     WIRE_KEPT_OUT = 'k',        /* this user may not log in from here */
     WIRE_DENIED = 'd',          /* a right is missing */
     WIRE_NO_TABLES = 't',       /* rlock's tables are not there */

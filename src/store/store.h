@@ -203,6 +203,7 @@ enum hint {
     HINT_ROLE,     /* the same in etcd */
     HINT_QUOTA,    /* of space, of etcd */
     HINT_LOGIN,    /* let the user in */
+    HINT_NO_USERS, /* of an etcd cluster */
     HINT_MAX_CONNECTIONS,
     HINT_MAX_CLIENT_CNXNS, /* of a ZooKeeper server */
 
