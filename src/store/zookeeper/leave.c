@@ -27,7 +27,7 @@
  * and behind a write, so that it has been executed or is refused; READ whose session's they are,
  * and DELETE them. Only an agent that was told to end, so that no other one acquires, closes its
  * session as it is (release_nowait). */
-#include "store/zookeeper/operation.h"
+#include "store/zookeeper/leave.h"
 
 #include <stdio.h>
 
@@ -170,7 +170,7 @@ static void deleted_found(struct zk_store *store, const struct zk_reply *replies
 
 /* -- from outside ------------------------------------------------------------------------------ */
 
-void zk_leave(struct zk_store *store, zk_left *left)
+void zk_leave(struct zk_store *store, zk_step *left)
 {
     store->left = left;
     if (store->place == ZK_HAS_PLACE) {

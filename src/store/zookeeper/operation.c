@@ -137,6 +137,11 @@ void zk_wish(struct zk_store *store, int64_t lease)
     zk_session_wish(store->session, lease);
 }
 
+void zk_continue(struct zk_store *store, enum zk_next next)
+{
+    store->steps[next](store);
+}
+
 void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect)
 {
     store->hear = hear;
@@ -164,7 +169,7 @@ void zk_miss(struct zk_store *store)
     struct answer answer;
 
     switch (store->base.operation.verb) {
-    case VERB_ACQUIRE: zk_begin(store); break;
+    case VERB_ACQUIRE: zk_continue(store, ZK_BEGIN); break;
     case VERB_RENEW:
     case VERB_RELEASE: zk_refuse_not_held(store, store->absent); break;
     default:
@@ -174,30 +179,12 @@ void zk_miss(struct zk_store *store)
     }
 }
 
-/* -- room for a renewal ------------------------------------------------------------------------ */
-
-/* A renewal takes one connection more for a moment. So no waiter stays on the last one that a
- * server has for this address: otherwise a holder would have to give up its own, and another client
- * might take that. All watches are set anew, over the new connection. */
-static void found_room(struct zk_store *store, const struct zk_reply *replies)
-{
-    (void)replies;
-    store->roomy = true;
-    zk_check_turn(store);
-}
-
-static void left_full(struct zk_store *store)
-{
-    zk_close_session(store);
-    zk_tell_failure(store, &store->no_room);
-}
-
 /* The batch has failed. Notes what that leaves open about the own nodes. */
 static void on_failure(struct zk_store *store, const struct answer *failure)
 {
     if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {
         store->no_room = *failure;
-        zk_leave(store, left_full);
+        zk_continue(store, ZK_LEAVE_FULL);
         return;
     }
     bool changes = store->effect == ZK_CREATES || store->effect == ZK_DELETES;
@@ -279,64 +266,6 @@ void zk_tell_error(struct zk_store *store, int error)
             answer_fail(&answer, known[i].cause, "%s", known[i].text);
     zk_session_sign(store->session, &answer);
     zk_tell_failure(store, &answer);
-}
-
-struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key)
-{
-    store->refusal.answer =
-        (struct answer){.verdict = VERDICT_REFUSED, .cause = cause, .refused.key = key};
-    store->refusal.party = (struct lock_party){.owner = ""};
-    zk_set_text(&store->nodes[key].oldest, NULL);
-    return &store->refusal.answer;
-}
-
-/* The first in the queue ask for the holder with each heartbeat, which may be another one then. */
-#define NEAR 10
-
-void zk_note_oldest(struct zk_store *store, size_t key, enum zk_branch branch,
-                    const struct zk_contender *oldest)
-{
-    struct zk_nodes *nodes = &store->nodes[key];
-
-    if (oldest && store->refusal.answer.refused.position <= NEAR)
-        zk_set_text(&nodes->oldest, zk_path_join(nodes->branches[branch], oldest->name));
-}
-
-struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit)
-{
-    struct answer *refusal = zk_begin_refusal(store, CAUSE_MISFIT, key);
-
-    if (limit > 0)
-        snprintf(refusal->text, sizeof refusal->text,
-                 "it is held as a semaphore with a limit of %u", limit);
-    else
-        snprintf(refusal->text, sizeof refusal->text, "it is held as a semaphore");
-    return refusal;
-}
-
-void zk_refuse_again(struct zk_store *store)
-{
-    struct kept_answer again;
-
-    if (store->place == ZK_HAS_PLACE && store->request.queue && !store->roomy) {
-        zk_send(store, found_room, ZK_ASKS_FOR_ROOM);
-        return;
-    }
-    answer_keep(&again, &store->refusal.answer);
-    if (again.answer.refused.holder)
-        again.party.age_ms += moment_until(store->refused, loop_now(store->loop)) / NS_PER_MS;
-    zk_tell(store, &again.answer);
-}
-
-static void left_refused(struct zk_store *store)
-{
-    zk_close_session(store);
-    zk_refuse_again(store);
-}
-
-void zk_refuse_and_leave(struct zk_store *store)
-{
-    zk_leave(store, left_refused);
 }
 
 void zk_grant(struct zk_store *store)

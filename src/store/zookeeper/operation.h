@@ -2,7 +2,8 @@
  * are operations, and included only there.
  *
  * An operation is a sequence of steps. A step sends a batch of requests, and names the function
- * that hears the replies: that one begins the next step, or ends the operation. */
+ * that hears the replies: that one begins the next step, or ends the operation. A module calls only
+ * those below it (README.md): the steps that it leads back to are in a table of store.c. */
 #pragma once
 
 #include "net/loop.h"
@@ -35,8 +36,21 @@ struct zk_store;
 
 /* Hears the replies to a step's requests. */
 typedef void zk_hear(struct zk_store *store, const struct zk_reply *replies);
-/* Continues when the own nodes have gone. */
-typedef void zk_left(struct zk_store *store);
+/* Begins a step. */
+typedef void zk_step(struct zk_store *store);
+
+/* The steps that modules below theirs lead to. */
+enum zk_next {
+    ZK_BEGIN,       /* take places in the queues, in a session of its own (acquire.c) */
+    ZK_START_ANEW,  /* the same when the own nodes have gone, also those that an unanswered request
+                     * has made */
+    ZK_CHECK_TURN,  /* read the queues, and judge the own places */
+    ZK_FIND_NESTED, /* those are the first ones, or nest in holders: only others that nest in the
+                     * same holders may be in the way */
+    ZK_LEAVE_FULL,  /* leave a server that has no room for a renewal, and tell store->no_room
+                     * (refuse.c) */
+    ZK_NEXT_COUNT
+};
 
 /* The effect of a step's requests, as far as it matters when they are not answered. */
 enum zk_effect {
@@ -82,7 +96,7 @@ struct zk_store {
     zk_hear *hear;                  /* the step under way */
     enum zk_effect effect;
     bool moved;     /* the session was opened elsewhere: it has to be opened again */
-    zk_left *left;  /* when the own nodes have gone */
+    zk_step *left;  /* when the own nodes have gone */
     size_t missing; /* the key whose nodes were not there then, from 1; 0: none */
     char **found;   /* nodes of the owner that may have to go */
     size_t found_count;
@@ -93,59 +107,9 @@ struct zk_store {
     size_t sight_count;
     struct zk_queue holders[LOCK_KEYS_MAX]; /* their branch, as it was read last */
     struct loop_timer linger;
-    unsigned lingered; /* how often */
+    unsigned lingered;     /* how often */
+    zk_step *const *steps; /* ZK_NEXT_COUNT of them */
 };
-
-/* -- steps that other modules begin ------------------------------------------------------------ */
-
-/* Acquiring (acquire.c): performs an acquisition, also one that continues an earlier one. */
-void zk_acquire(struct zk_store *store);
-/* Takes a place in the queues, in a session of its own. */
-void zk_begin(struct zk_store *store);
-/* The same when the own nodes have gone, also those that an unanswered request has made. */
-void zk_start_anew(struct zk_store *store);
-/* Adds to a transaction the creation of a key's own nodes: those of its place in the queue at
- * first; of a semaphore then the lease that is claimed for that place. */
-void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes);
-/* Notes what such a transaction has created. Returns ZK_OK, and the lease counts from this session;
- * ZK_NO_NODE; or an error with which the operation has ended. */
-int zk_take_created(struct zk_store *store, const struct zk_reply *reply);
-/* Continues with the nodes of a process that has died: writes them, as a lease counts from
- * something that was written, and it is not known when that process was last heard of. */
-void zk_touch_own(struct zk_store *store);
-/* Reads the queues, and judges the own place. */
-void zk_check_turn(struct zk_store *store);
-/* The nodes are the first ones in their queues, or nest there: only those that nest in the same
- * holder may be in the way. */
-void zk_find_nested(struct zk_store *store);
-
-/* With a limit (semaphore.c): looks for room, and claims a lease of each semaphore. */
-void zk_list_leases(struct zk_store *store);
-/* Counts the leases that a process claimed which has died. */
-void zk_recount(struct zk_store *store);
-/* Without a limit: refuses if there is a semaphore of one of the keys. */
-void zk_rule_out(struct zk_store *store);
-/* Whether the owner waits for a semaphore, and is the first in the queue of each key. */
-bool zk_semaphore_leads(const struct zk_store *store);
-
-/* Leaving (leave.c): deletes all own nodes, and then calls "left". Where one was not there any
- * more, store->missing says so. */
-void zk_leave(struct zk_store *store, zk_left *left);
-/* Adds to the batch a transaction that deletes the own nodes. */
-void zk_delete_own(struct zk_store *store);
-void zk_forget_found(struct zk_store *store);
-/* Closes the session, which has no nodes, and waits for nothing. */
-void zk_close_session(struct zk_store *store);
-
-/* Another process' nodes (store.c): looks for those of the request's owner, a holder's or a
- * waiter's, and continues the operation with them if each key has some: the session that made them
- * is the store's then, and nothing was written in it yet. */
-void zk_take_over(struct zk_store *store);
-
-/* A look at locks (survey.c). */
-void zk_survey(struct zk_store *store, const struct survey_request *request);
-/* Forgets what the survey under way has found. */
-void zk_survey_clear(struct zk_store *store);
 
 static inline struct zk_store *zk_store_of(struct store *base)
 {
@@ -193,6 +157,8 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes);
 
 /* Sets the lease that the operation is about, ns. */
 void zk_wish(struct zk_store *store, int64_t lease);
+/* Begins that step. */
+void zk_continue(struct zk_store *store, enum zk_next next);
 /* Sends the batch. */
 void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect);
 /* The same of requests without such an effect. There may be none: then the step is over at once. */
@@ -212,20 +178,7 @@ void zk_tell_failure(struct zk_store *store, const struct answer *failure);
 void zk_tell_error(struct zk_store *store, int error);
 void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char *text);
 void zk_refuse_not_held(struct zk_store *store, size_t key);
-/* As store->refusal says, with the age that it has by now. A new waiter asks for room first. */
-void zk_refuse_again(struct zk_store *store);
-/* The same when the owner has left, which this does first. */
-void zk_refuse_and_leave(struct zk_store *store);
 void zk_grant(struct zk_store *store);
-
-/* Makes store->refusal one of that cause, with an empty party. Returns it. */
-struct answer *zk_begin_refusal(struct zk_store *store, enum cause cause, size_t key);
-/* Notes the node of the holder that it names, NULL: none: when that has gone, there is another. */
-void zk_note_oldest(struct zk_store *store, size_t key, enum zk_branch branch,
-                    const struct zk_contender *oldest);
-/* Begins one as the first does, MISFIT: others hold the key as a semaphore of that limit; 0: it is
- * not known. */
-struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limit);
 
 /* -- reading ----------------------------------------------------------------------------------- */
 

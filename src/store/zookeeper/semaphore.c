@@ -4,11 +4,13 @@
  * VERIFY the result where another program may have made one without the mutex. RECOUNT does that
  * for leases that a process claimed which has died. RULE OUT is for a plain lock of a key that has,
  * or had, a semaphore; it READs the LIMIT of one that is held, to refuse. */
-#include "store/zookeeper/operation.h"
+#include "store/zookeeper/semaphore.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "store/zookeeper/create.h"
+#include "store/zookeeper/refuse.h"
 
 /* An acquisition that does not wait, and finds room and others that are about to take a lease,
  * looks again for a second: they take milliseconds. */
@@ -100,11 +102,11 @@ static void on_verified(struct zk_store *store, const struct zk_reply *replies)
     }
     store->requeued |= over;
     if (over)
-        zk_start_anew(store);
+        zk_continue(store, ZK_START_ANEW);
     else if (gone)
         zk_recount(store);
     else
-        zk_find_nested(store);
+        zk_continue(store, ZK_FIND_NESTED);
 }
 
 /* Reads the leases; the own ones are among them. */
@@ -122,7 +124,7 @@ static void take_leases(struct zk_store *store, const struct zk_reply *replies)
     if (crowded)
         ask_data(store, on_verified);
     else
-        zk_find_nested(store);
+        zk_continue(store, ZK_FIND_NESTED);
 }
 
 void zk_recount(struct zk_store *store)
@@ -144,9 +146,9 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
         replies++;
     }
     if (error == ZK_OK)
-        zk_check_turn(store);
+        zk_continue(store, ZK_CHECK_TURN);
     else if (error == ZK_NO_NODE) /* KEY has gone, and the place with it */
-        zk_start_anew(store);
+        zk_continue(store, ZK_START_ANEW);
     else
         zk_tell_error(store, error);
 }
@@ -251,7 +253,7 @@ void zk_list_leases(struct zk_store *store)
 static void on_listed(struct zk_store *store, const struct zk_reply *replies)
 {
     if (!zk_is_in_the_way(store, &replies))
-        zk_check_turn(store);
+        zk_continue(store, ZK_CHECK_TURN);
     else if (read_leases(store, replies))
         ask_data(store, on_counted);
 }
@@ -328,7 +330,7 @@ static void found_semaphores(struct zk_store *store, const struct zk_reply *repl
         zk_send(store, found_limit, ZK_NO_EFFECT);
         return;
     }
-    zk_find_nested(store);
+    zk_continue(store, ZK_FIND_NESTED);
 }
 
 static void found_limit(struct zk_store *store, const struct zk_reply *replies)

@@ -15,7 +15,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/url_parts.h"
-#include "store/zookeeper/operation.h"
+#include "store/zookeeper/acquire.h"
+#include "store/zookeeper/leave.h"
+#include "store/zookeeper/refuse.h"
+#include "store/zookeeper/survey.h"
 
 #define PORT 2181
 
@@ -24,7 +27,8 @@ static zk_hear found_nodes, dropped_rest, read_nodes, on_renewed, listed_holders
 
 static void send_renewal(struct zk_store *store);
 static void send_release(struct zk_store *store);
-static zk_left on_released;
+static void take_over(struct zk_store *store);
+static zk_step on_released;
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
@@ -138,7 +142,7 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
             if (take_node(store, nodes, &nodes->own[j], replies++, &identity))
                 continue;
             if (replies[-1].error == ZK_NO_NODE) { /* it has just gone: the rest has to go, too */
-                zk_take_over(store);
+                take_over(store);
                 return;
             }
             zk_forget(store);
@@ -157,7 +161,10 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-void zk_take_over(struct zk_store *store)
+/* Looks for the nodes of the request's owner, a holder's or a waiter's, that another process made,
+ * and continues the operation with them if each key has some: their session is the store's then,
+ * and nothing was written in it yet. */
+static void take_over(struct zk_store *store)
 {
     zk_forget(store);
     zk_make_nodes(store);
@@ -320,7 +327,7 @@ static void force_lock(struct zk_store *store, const struct force_request *reque
 /* -- operations -------------------------------------------------------------------------------- */
 
 /* Starts an operation. A renewal or release of an owner whose nodes this store has not made, as
- * after the death of an agent, has to find them first (zk_take_over()). */
+ * after the death of an agent, has to find them first (take_over()). */
 static void zk_start(struct store *base, const struct operation *operation)
 {
     struct zk_store *store = zk_store_of(base);
@@ -331,10 +338,15 @@ static void zk_start(struct store *base, const struct operation *operation)
     loop_disarm(store->loop, &store->linger);
     store->request = *operation_lock(operation);
     switch (operation->verb) {
-    case VERB_ACQUIRE: zk_acquire(store); break;
+    case VERB_ACQUIRE:
+        if (!zk_is_own(store) && store->request.from_dead_agent)
+            take_over(store);
+        else
+            zk_acquire(store);
+        break;
     case VERB_RENEW:
         if (!zk_is_own(store) || store->place != ZK_HAS_PLACE) {
-            zk_take_over(store);
+            take_over(store);
             break;
         }
         if (store->request.lease)
@@ -345,7 +357,7 @@ static void zk_start(struct store *base, const struct operation *operation)
         if (zk_is_own(store))
             send_release(store);
         else
-            zk_take_over(store);
+            take_over(store);
         break;
     case VERB_FORCE: force_lock(store, operation->force); break;
     case VERB_SURVEY: zk_survey(store, operation->survey); break;
@@ -379,6 +391,12 @@ static void zk_end(struct store *base)
     free(store);
 }
 
+static zk_step *const steps[ZK_NEXT_COUNT] = {[ZK_BEGIN] = zk_begin,
+                                              [ZK_START_ANEW] = zk_start_anew,
+                                              [ZK_CHECK_TURN] = zk_check_turn,
+                                              [ZK_FIND_NESTED] = zk_find_nested,
+                                              [ZK_LEAVE_FULL] = zk_leave_full};
+
 static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 
 /* Opens the store, which connects with its first request. NULL, with a fault: the address
@@ -396,6 +414,7 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
     }
     struct zk_store *store = mem_zeroed(sizeof *store);
     store->base.ops = &ops;
+    store->steps = steps;
     store->loop = loop;
     store->linger = (struct loop_timer){.fire = on_lingered, .owner = store};
     store->folder = zk_path_folder(address->urls->path, address->prefix);

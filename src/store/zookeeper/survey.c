@@ -1,7 +1,7 @@
 /* A look at locks: which there are, and who holds them and waits for them.
  *
  * FIND NAMES, unless all are known; LIST the branches of each; READ what is in the nodes. */
-#include "store/zookeeper/operation.h"
+#include "store/zookeeper/survey.h"
 
 #include <stdio.h>
 
