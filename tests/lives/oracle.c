@@ -1532,10 +1532,12 @@ static bool connects_too_slowly(void)
 }
 
 /* rlock-stores(7), of quorums: "if a round trip takes half of the lease or more, no attempt
- * succeeds". It is not always an outage, see the README. */
+ * succeeds". "Once an attempt was refused in time, a run that waits tries on, as in a later
+ * outage: until -w is over." */
 static bool never_has_quorum(const struct run *run)
 {
-    return server_count > 1 && run->lease < 4 * (network.delay + network.jitter);
+    return server_count > 1 && run->waits == NEVER &&
+           run->lease < 4 * (network.delay + network.jitter);
 }
 
 static bool may_wait_for_ever(const struct run *run)
