@@ -10,8 +10,6 @@
 
 #include "base/clock.h"
 
-enum membership { MEMBERSHIP_UNKNOWN, MEMBER, NO_MEMBER };
-
 struct process {
     pid_t pid;
     pid_t parent;
@@ -23,7 +21,7 @@ struct process {
     char name[16];              /* as ps shows it, cut off */
     unsigned long long started; /* clock ticks since boot: a pid with that time is unique; 0: not
                                  * known */
-    enum membership membership; /* of a tree: what a search for that has found (tree.c) */
+    int note;                   /* its reader's own: nothing here reads or writes it */
 };
 
 /* Some of them; zeroed it is empty. */

@@ -25,6 +25,9 @@
 /* A tree that grows while it is listed has an end all the same. */
 #define MOST_DESCENDANTS 65536
 
+/* What a search has found out about a process, in its "note". */
+enum membership { MEMBERSHIP_UNKNOWN, MEMBER, NO_MEMBER };
+
 /* The marks by which a process is known to be of the tree. */
 struct search {
     const struct tree *tree;
@@ -72,8 +75,9 @@ static bool was_noted(const struct tree *tree, const struct process *process)
 }
 
 /* A process is in a session because it was born in it, so all that are in a session that the tree
- * began are of the tree. Its number is used again only when it is empty, and then for its
- * leader. */
+ * began are of the tree. Its number is used again only when it is empty, and then for its leader.
+ * The two latest looks know each session (run/descendants.c): whoever was born in it since has an
+ * ancestor there that they have seen. */
 static bool is_in_noted_session(const struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
@@ -152,8 +156,8 @@ static bool may_belong(const struct search *search, const struct process *proces
 /* As far as the process itself tells. */
 static enum membership membership_of(struct search *search, const struct process *process)
 {
-    if (process->membership != MEMBERSHIP_UNKNOWN)
-        return process->membership;
+    if (process->note != MEMBERSHIP_UNKNOWN)
+        return (enum membership)process->note;
     if (!may_belong(search, process))
         return NO_MEMBER;
     return is_topmost(search, process) ? MEMBER : MEMBERSHIP_UNKNOWN;
@@ -168,14 +172,14 @@ static bool belongs_to_tree(struct search *search, struct process *process)
     enum membership found = MEMBERSHIP_UNKNOWN;
 
     while (top && (found = membership_of(search, top)) == MEMBERSHIP_UNKNOWN) {
-        top->membership = NO_MEMBER;
+        top->note = NO_MEMBER;
         top = process_list_find(search->all, top->parent);
     }
     if (top)
-        top->membership = found;
+        top->note = (int)found;
     for (; found == MEMBER && process != top;
          process = process_list_find(search->all, process->parent))
-        process->membership = MEMBER;
+        process->note = MEMBER;
     return found == MEMBER;
 }
 
@@ -197,7 +201,7 @@ static void search_init(struct search *search, const struct tree *tree,
     search->session = getsid(0);
     snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner ? tree->owner : "");
     for (size_t i = 0; i < all->count; i++)
-        all->all[i].membership = MEMBERSHIP_UNKNOWN; /* an earlier search may have known another */
+        all->all[i].note = MEMBERSHIP_UNKNOWN; /* an earlier search may have known another */
 }
 
 /* Prepares a search only by descent: of all processes, it knows the root, the first of "root".
