@@ -25,7 +25,7 @@
 /* A tree that grows while it is listed has an end all the same. */
 #define MOST_DESCENDANTS 65536
 
-/* What a search has found out about a process, in its "note". */
+/* The finding of a search about a process, which stands in its "note". */
 enum membership { MEMBERSHIP_UNKNOWN, MEMBER, NO_MEMBER };
 
 /* The marks by which a process is known to be of the tree. */

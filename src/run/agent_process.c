@@ -7,6 +7,8 @@
 #include "os/tree.h"
 
 #define END_NS (1 * NS_PER_SEC) /* for a process that has nothing left to do */
+/* An agent that has not answered for so long is continued. */
+#define NUDGE_NS (100 * NS_PER_MS)
 /* After a death soon after the start, the next one waits: twice as long each time, but not so long
  * that the lease ends. */
 #define SOON_NS        (10 * NS_PER_SEC)
@@ -82,6 +84,8 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
 {
     struct moment now = moment_now();
 
+    if (agent->loop)
+        loop_disarm(agent->loop, &agent->nudge);
     agent->pid = 0;
     if (moment_reached(moment_plus(agent->started, SOON_NS), now))
         agent->deaths = 0;
@@ -119,6 +123,27 @@ struct moment agent_process_overdue(const struct agent_plan *plan)
     const struct keeper_plan *keeper = &plan->keeper;
 
     return keeper->wait ? moment_plus(keeper->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
+}
+
+static void on_nudge(struct loop_timer *timer)
+{
+    struct agent_process *agent = timer->owner;
+
+    child_continue(agent->pid);
+    loop_arm(agent->loop, timer, moment_plus(loop_now(agent->loop), NUDGE_NS));
+}
+
+void agent_process_await(struct agent_process *agent, struct loop *loop, struct moment since)
+{
+    struct moment due = moment_plus(moment_max(since, loop_now(loop)), NUDGE_NS);
+
+    agent->loop = loop;
+    agent->nudge.fire = on_nudge;
+    agent->nudge.owner = agent;
+    if (since.ns == MOMENT_NEVER.ns)
+        loop_disarm(loop, &agent->nudge);
+    else if (!agent->nudge.armed || !moment_reached(agent->nudge.due, due))
+        loop_arm(loop, &agent->nudge, due);
 }
 
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report)

@@ -5,10 +5,8 @@
 
 #include <sys/types.h>
 
+#include "net/loop.h"
 #include "run/agent.h"
-
-/* One that has not answered for so long may be stopped: it is continued, again and again. */
-#define AGENT_NUDGE_NS (100 * NS_PER_MS)
 
 struct agent_process {
     pid_t pid;   /* 0 when it has been reaped */
@@ -18,8 +16,10 @@ struct agent_process {
     bool releasing; /* it has said REPORT_CLEARED, and needs no order to release the lock */
     bool over;      /* it has said REPORT_OVER, and ends */
     struct moment started;
-    unsigned deaths;    /* soon after the start, in a row */
-    struct moment next; /* it has been reaped: when another one may be started */
+    unsigned deaths;         /* soon after the start, in a row */
+    struct moment next;      /* it has been reaped: when another one may be started */
+    struct loop *loop;       /* of the timer */
+    struct loop_timer nudge; /* continues it */
 };
 
 /* Forks the agent. All signals must be blocked already. shared: zeroed, in memory that is shared
@@ -39,6 +39,10 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 /* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
  * caller's; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
+/* From that moment on its peer awaits an answer, and has no other end: an agent that has not given
+ * it may be stopped, and is continued again and again, until it has died or this is called with
+ * MOMENT_NEVER. */
+void agent_process_await(struct agent_process *agent, struct loop *loop, struct moment since);
 /* When it must have ended the wait for the lock, which it does a bit after its user's time. One
  * that does not wait is to answer at once. */
 struct moment agent_process_overdue(const struct agent_plan *plan);

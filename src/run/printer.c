@@ -25,7 +25,6 @@ struct printer {
     struct loop *loop;
     struct loop_io out, channel;
     struct loop_timer timer; /* the end of the lease, or of waiting for the agent */
-    struct loop_timer nudge; /* when to continue an agent that has not answered */
     char text[PRINTER_TEXT_SIZE];
     size_t written;
 };
@@ -41,22 +40,6 @@ static bool tell_agent(const struct printer *printer, enum order_kind kind, stru
                               -1);
 }
 
-static void nudge_later(struct printer *printer)
-{
-    loop_arm(printer->loop, &printer->nudge, moment_plus(loop_now(printer->loop), AGENT_NUDGE_NS));
-}
-
-/* The end of the wait, and of a lock that was not printed, needs the agent. */
-static void on_nudge(struct loop_timer *timer)
-{
-    struct printer *printer = timer->owner;
-
-    if (printer->state != AWAITING && printer->state != WITHDRAWING)
-        return;
-    child_continue(printer->agent->pid);
-    nudge_later(printer);
-}
-
 static void withdraw_grant(struct printer *printer)
 {
     printer->state = WITHDRAWING;
@@ -66,7 +49,7 @@ static void withdraw_grant(struct printer *printer)
         return;
     }
     loop_arm(printer->loop, &printer->timer, moment_plus(loop_now(printer->loop), WITHDRAW_NS));
-    nudge_later(printer);
+    agent_process_await(printer->agent, printer->loop, (struct moment){0});
 }
 
 static void fail_to_print(struct printer *printer, enum run_event event,
@@ -119,6 +102,7 @@ static void take_held(struct printer *printer, const struct agent_report *held)
         return;
     tell_agent(printer, ORDER_ACK, held->lease);
     printer->state = PRINTING;
+    agent_process_await(printer->agent, printer->loop, MOMENT_NEVER);
     if (plan->compose)
         plan->compose(plan->arg, held->lease.length, held->grants, printer->text);
     loop_arm(printer->loop, &printer->timer, held->lease.end);
@@ -187,10 +171,8 @@ static bool prepare_printer(struct printer *printer)
     printer->channel = (struct loop_io){
         .fd = printer->agent->channel, .events = LOOP_READ, .ready = on_report, .owner = printer};
     printer->timer = (struct loop_timer){.fire = on_time, .urgent = true, .owner = printer};
-    printer->nudge = (struct loop_timer){.fire = on_nudge, .owner = printer};
-    struct moment overdue = agent_process_overdue(&printer->plan->agent);
-    loop_arm(printer->loop, &printer->nudge,
-             moment_plus(moment_max(overdue, loop_now(printer->loop)), AGENT_NUDGE_NS));
+    agent_process_await(printer->agent, printer->loop,
+                        agent_process_overdue(&printer->plan->agent));
     loop_add(printer->loop, &printer->channel);
     return true;
 }

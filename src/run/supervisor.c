@@ -62,7 +62,6 @@ struct supervisor {
     bool done;
     struct moment began;
     struct moment told_of_orphan; /* the agent was, at that time */
-    struct moment nudge_at;       /* when to continue an agent that has not answered; NEVER: no */
 };
 
 static const struct run_events *events_of(const struct supervisor *s)
@@ -434,27 +433,15 @@ static void listen_to_agent(struct supervisor *s)
     s->extended = false;
 }
 
-/* -- an agent that is stopped ----------------------------------------------------------------- */
-
-/* Returns when to look at that again: then it is continued, if s->nudge_at has come. */
-static struct moment plan_nudge(struct supervisor *s)
+/* From when on the agent owes an answer: MOMENT_NEVER if it does not. While a lease runs, the
+ * deadline of the command needs no agent; but these have no other end. */
+static struct moment agent_due(const struct supervisor *s)
 {
-    struct moment now = moment_now();
-    struct moment overdue =
-        s->outcome->granted ? MOMENT_NEVER : agent_process_overdue(&s->plan->agent);
-    /* While a lease runs, the deadline of the command needs no agent; but these have no other
-     * end. */
-    bool awaits_answer =
-        s->agent.pid > 0 && !s->agent.over &&
-        (!wants_lock(s) || s->job.state == JOB_VERIFYING || moment_reached(overdue, now));
-
-    if (!awaits_answer) {
-        s->nudge_at = MOMENT_NEVER;
-        return moment_reached(overdue, now) ? MOMENT_NEVER : overdue;
-    }
-    if (s->nudge_at.ns == MOMENT_NEVER.ns)
-        s->nudge_at = moment_plus(now, AGENT_NUDGE_NS);
-    return s->nudge_at;
+    if (s->agent.pid == 0 || s->agent.over)
+        return MOMENT_NEVER;
+    if (!wants_lock(s) || s->job.state == JOB_VERIFYING)
+        return (struct moment){0};
+    return s->outcome->granted ? MOMENT_NEVER : agent_process_overdue(&s->plan->agent);
 }
 
 /* -- events ---------------------------------------------------------------------------------- */
@@ -468,7 +455,7 @@ static struct moment plan_nudge(struct supervisor *s)
  * 3. A dead agent is replaced, which may fail and so decide the outcome. If no other one can be
  *    started, the command has the rest of its lease.
  * 4. Notices are sent when all of these have changed the state.
- * 5. The clock is armed last, for the deadlines of the new state. */
+ * 5. The timers are armed last, for the deadlines of the new state. */
 static void settle_state(struct supervisor *s)
 {
     if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
@@ -485,9 +472,9 @@ static void settle_state(struct supervisor *s)
     notify_of_state(s);
 
     struct moment due = wants_lock(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
-    due = moment_min(due, plan_nudge(s));
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
+    agent_process_await(&s->agent, s->loop, agent_due(s));
     if (!s->clock.armed || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
@@ -506,10 +493,6 @@ static void on_time(struct loop_timer *timer)
     struct supervisor *s = timer->owner;
 
     listen_to_agent(s);
-    if (moment_reached(s->nudge_at, moment_now())) {
-        s->nudge_at = MOMENT_NEVER;
-        child_continue(s->agent.pid);
-    }
     if (wants_lock(s))
         job_tick(&s->job);
     else if (!s->done && moment_overslept(s->leave_by, moment_now()))
@@ -672,7 +655,7 @@ static void conclude_run(struct supervisor *s)
 
 void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcome *outcome)
 {
-    struct supervisor s = {.plan = plan, .outcome = outcome, .nudge_at = MOMENT_NEVER};
+    struct supervisor s = {.plan = plan, .outcome = outcome};
 
     s.channel = (struct loop_io){.ready = on_message, .events = LOOP_READ, .owner = &s};
     s.clock = (struct loop_timer){.fire = on_time, .urgent = true, .owner = &s};
