@@ -19,8 +19,8 @@ if is_late(now) then return { 'STALE', now } end
 local lock, refusal = load_families(1, nil, 'po')
 if not lock then return refusal end
 
--- The present holders stay; no newcomer gets in before there is room. The key is kept before the
--- change and after, for the reason that keep_key() has.
+-- Stores the limit. The present holders stay, even if they are more; no newcomer gets in before
+-- there is room. The key is kept before the change and after, for the reason that keep_key() has.
 local function set_limit(limit)
   refresh(lock)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
@@ -36,8 +36,8 @@ local function set_limit(limit)
   return { 'ADJUSTED', now }
 end
 
--- The present holders continue under the limit that they have. Without a stored one the key lives
--- for a week; it is there, so it is kept but once.
+-- Removes the stored limit; the present holders continue under the limit that they have. keep_key()
+-- goes by lock.stored_limit: the key lives for a week from now on, not for a year.
 local function forget_limit()
   if not lock.stored_limit then return { 'NONE', now } end
   lock.stored_limit = nil
@@ -53,7 +53,7 @@ local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
 -- The pause that was made for this lock only: the field p, or po where p is that of a GLOB.
 local function own_pause()
   local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
-  if not string.find(notes, ' glob=', 1, true) then return lock.paused end
+  if not has_note(notes, 'glob=') then return lock.paused end
   return lock.extra and read_pause(lock.extra) or nil
 end
 
@@ -66,7 +66,9 @@ local function choose_pause(own)
   return last, own
 end
 
--- Writes the pause that counts to p, and its own to po if that is another one.
+-- Sets lock.paused to "last", the pause that counts, and writes it to p; and to po the lock's own
+-- one, if that is another. Without a pause, calls the next waiter. The key is kept before and
+-- after, as keep_key() says.
 local function set_pause(last, own)
   lock.paused = last
   keep_key(lock, 0)
@@ -90,13 +92,14 @@ local function pause(ms, who)
   return set_pause(choose_pause(own))
 end
 
+-- Ends the pause of this lock only; one of a GLOB that holds for it stays.
 local function resume()
   if not own_pause() then return { 'NONE', now } end
   return set_pause(choose_pause(nil))
 end
 
--- Writes into the lock what GLOBs say of it: a pause, and the minimum version. One that does not
--- exist any more gets nothing.
+-- Writes into the lock what the hash of GLOBs' pauses says of it now: a pause, and the minimum
+-- version. A lock without a key gets nothing, as its first request looks there itself.
 local function apply_globs()
   local last, own = choose_pause(own_pause())
   local same = (last and last.text) == (lock.paused and lock.paused.text)

@@ -7,13 +7,15 @@
 --- @include "arguments"
 --- @include "lock"
 
--- Whether the owner's entry or place is the work of this request, or of a later one.
+-- Whether the owner's entry or place is the work of this request, or of a later one; false of a
+-- request without a number.
 local function is_overtaken(text)
   local latest = args.attempt and number(string.match(text, ' attempt=(%d+)'))
   return latest and latest >= tonumber(args.attempt)
 end
 
--- The entry, the place or WHO, with the number of this request.
+-- The text of an entry, of a place or of WHO, with the number of this request in place of an
+-- earlier one.
 local function with_attempt(text)
   if not args.attempt then return text end
   local noted, found = string.gsub(text, ' attempt=%d+', ' attempt=' .. args.attempt, 1)
@@ -22,7 +24,8 @@ local function with_attempt(text)
   return text .. ' attempt=' .. args.attempt
 end
 
--- Whether the owner must not come back, or only a later request of its.
+-- Whether the field t bars this request: the owner must not come back, or only by a request whose
+-- number is higher than that of the one that barred it.
 local function is_barred(lock)
   for name, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
     local owner, latest = string.match(name, '^([^/]+)/?(%d*)$')

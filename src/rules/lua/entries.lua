@@ -15,15 +15,16 @@ local function read_entry(line)
     and e or nil
 end
 
+-- Whether the lease of the entry has ended. The entry stays until another client needs its place.
 local function is_dead(e)
   return e.deadline <= now
 end
 
--- Whether the entry is of a run, whose guards count on it: rlock acquire marks its owners
--- (lock/owner.h), and a reservation has a note.
+-- Whether the entry is of a run, whose guards count on it, so that no other process may release or
+-- renew it: rlock acquire marks its owners (lock/owner.h), and a reservation has a note.
 local function is_of_run(e)
   return not string.find(e.owner, '%-8acc%-%x+%-%x+$')
-    and not string.find(e.rest, ' reserved=1', 1, true)
+    and not has_note(e.rest, 'reserved=1')
 end
 
 -- The family of that name; nil if a line of the text cannot be read, or there is none.
@@ -41,8 +42,8 @@ local function read_family(name, text)
   return #family.entries > 0 and family or nil
 end
 
--- Reads the loaded families of the lock's owner and its ancestors. Returns the lock; or nil and the
--- refusal to return.
+-- Reads the loaded families of the lock's owner and its ancestors into lock.families. Returns the
+-- lock; or nil and the refusal to return. A family of a lock that is free is damage, too.
 local function read_families(lock, which)
   lock.families = {}
   for i, name in ipairs(lock.path) do
@@ -62,7 +63,8 @@ local function load_families(which, owner, extra)
   return read_families(lock, which)
 end
 
--- The owner's entry and its family.
+-- The owner's entry and its family, dead or alive; nil if it has none, as far as families were
+-- read. It may be in the family of any of its ancestors.
 local function find_entry(lock, owner)
   local path = owner == lock.owner and lock.path or lineage(owner)
   for i = 1, #path do

@@ -10,12 +10,13 @@
 --   w      when the marker was written
 --- @include "lock"
 
--- For how many ms the server grants nothing new to an owner that asks for such a lease; mostly 0.
+-- For how many ms the server grants nothing new to an owner that asks for such a lease (ms); mostly
+-- 0. Writes the marker where it says something else, and once a day, so that it does not expire.
 -- anew: marks the server as one that has forgotten nothing.
 local function grace_left(marker, lease, anew)
-  local AGE = 31536000000 -- ms, a year: a marker that was forgotten costs one lease of waiting
+  local AGE = YEAR    -- a marker that was forgotten costs one lease of waiting
   local DAY = 86400000
-  local LEASE = 30000     -- ms: where no lease is known
+  local LEASE = 30000 -- ms: where no lease is known
 
   -- run_id, replication id, and whether the server was a replica before. The replication id also
   -- changes when a server gets its first replica, or has had none for long; then no id is before
@@ -46,18 +47,20 @@ local function grace_left(marker, lease, anew)
     return 0
   end
   local m = redis.call('HMGET', marker, 'r', 'i', 'l', 'u', 'w')
+  local run_before, id_before = m[1], m[2]
   local known, till, written = number(m[3]) or 0, number(m[4]) or 0, number(m[5]) or 0
   local longest = math.max(known, lease)
-  local other = m[1] ~= run or m[2] ~= id and promoted
+  local may_have_forgotten = run_before ~= run or id_before ~= id and promoted
   local left = math.max(till - now, 0)
-  if other then
+  if may_have_forgotten then
     if longest == 0 then longest = LEASE end
     left = longest
   elseif left > 0 then
     -- A lease longer than any before makes it longer; a clock that was set back does not.
     left = math.min(left + longest - known, longest)
   end
-  local changed = other or m[2] ~= id or longest > known or left > 0 and till ~= now + left
+  local changed = may_have_forgotten or id_before ~= id or longest > known
+    or left > 0 and till ~= now + left
   if changed or written > now or now - written > DAY then
     write_marker(longest, left > 0 and now + left or 0)
   end

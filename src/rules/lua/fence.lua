@@ -1,6 +1,7 @@
 --- @include "lock"
 
--- A fencing token is greater than all before, even where the server has forgotten them. least: the
+-- Raises lock.fence to the next fencing token, and returns it as text. It is greater than all
+-- before, even where the server has forgotten them, since it is the time in us at least. least: the
 -- proposal of a quorum.
 local function next_fence(lock, least)
   lock.fence = math.max(lock.fence + 1, now_us, least or 0)

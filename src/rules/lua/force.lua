@@ -55,6 +55,8 @@ if absent[1] and (how == 'now' or how == 'ask') then
 end
 
 -- Removes all places, lists and groups, and notifies their waiters: those that are alive come back.
+-- Goes by the fields, not by the queues, so that it also mends what is damaged there; only the
+-- queue "q" stays, with its last ticket, as tickets are not used twice.
 local function empty_all_queues()
   local fields = redis.call('HGETALL', lock.key)
   local waiters = {}
@@ -80,7 +82,7 @@ for _, owner in ipairs(owners) do
   if lock.held then own, family = find_entry(lock, owner) end
   -- An owner that was not asked has acquired the lock anew since another one was.
   local over = how == 'now'
-    or own and how == 'over' and string.find(own.rest, ' asked=', 1, true)
+    or own and how == 'over' and has_note(own.rest, 'asked=')
   if own and not over and can_be_asked(own) then
     ask_holder(lock, family, own, notes)
     asked[4], asked[5] = asked[4] + 1, math.max(asked[5], own.deadline - now)

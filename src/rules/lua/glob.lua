@@ -6,7 +6,8 @@
 local function glob_matcher(glob)
   local BACKSLASH = string.byte('\\')
 
-  -- The text between "[" and "]", from there on, as a pattern of Lua's; and where it ends.
+  -- The text between "[" and "]", from byte i on, as a pattern of Lua's; and where it ends. Each
+  -- byte of a range is listed, as Lua's own ranges do not escape their ends.
   local function glob_class(i)
     local negated = string.sub(glob, i, i) == '^'
     local set = ''

@@ -14,7 +14,8 @@ local function count_acquired(lock)
   return lock.acquired
 end
 
--- Counts a request that leaves without the lock. A lock that was never acquired may have no key.
+-- Counts a request that leaves without the lock. A lock that was never acquired may have no key,
+-- and a count should not make one.
 local function count_refusal(lock)
   if lock.fence == 0 then return end
   redis.pcall('HSET', lock.key, next_tally(lock, 'refused', now_text))
@@ -28,7 +29,8 @@ local function mode_of(family)
   return 's'
 end
 
--- Bars the owner, called "name" as in the field t, from acquiring for so many ms.
+-- Bars the owner, called "name" as in the field t, from acquiring for so many ms. The bars that
+-- have ended are dropped, so that the field does not grow.
 local function note_barred(lock, name, ms)
   local barred = name .. '=' .. whole(now + ms) .. ';'
   for other, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
@@ -40,8 +42,15 @@ local function note_barred(lock, name, ms)
   redis.call('HSET', lock.key, 't', barred, 'k', lock.kind)
 end
 
--- Removes the entries e of the family for which is_gone(e) is true. "ended" of an entry tells how
--- it ended; without one it is dead. Returns whether any was removed.
+-- Whether the lock was taken away from the owner: then the owner must not claim that the server has
+-- forgotten its entry. force.lua has barred it as !OWNER.
+local function was_taken_away(lock, owner)
+  return string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) ~= nil
+end
+
+-- Removes the entries e of the family for which is_gone(e) is true, and remembers their runs.
+-- "ended" of an entry tells how it ended; without one it is dead. Returns whether any was removed.
+-- The caller writes the family.
 local function remove_entries(lock, family, is_gone)
   local left = {}
   for _, e in ipairs(family.entries) do
@@ -59,7 +68,9 @@ local function remove_entries(lock, family, is_gone)
   return changed
 end
 
--- All families that hold the lock; nil if one cannot be read.
+-- All families that hold the lock; nil if one cannot be read. The field of an only one is known: to
+-- find several, the server passes over all fields. Families that the call has read already are
+-- returned as they are, since it may have changed them.
 local function all_families(lock)
   local only = lock.held.count == 1 and redis.call('HGET', lock.key, 'h:' .. lock.held.oldest)
   local fields = only and { 'h:' .. lock.held.oldest, only } or redis.call('HGETALL', lock.key)
@@ -84,8 +95,8 @@ local function oldest_of(families)
   return name
 end
 
--- Looks at all holders: removes the dead ones, and writes the state anew. If one cannot be read,
--- the lock is damaged, and stays as it is.
+-- Looks at all holders: removes the dead ones, and makes lock.held and lock.slots anew from those
+-- that are left. If one cannot be read, sets lock.damaged and leaves the lock as it is.
 local function prune(lock)
   local families = all_families(lock)
   if not families then
@@ -122,7 +133,7 @@ local function prune(lock)
   if lock.held and lock.slots ~= '' then redis.call('HSET', lock.key, 'b', lock.slots) end
 end
 
--- Looks at the holders if one of them may be dead.
+-- Looks at the holders if one of them may be dead; mostly none is, and this costs nothing.
 local function refresh(lock)
   if lock.held and is_in_doubt(lock.held) then prune(lock) end
 end
@@ -143,21 +154,26 @@ local function all_as_obstacle(lock)
   return { count = lock.held.count, till = lock.held.earliest, shown = line_of_oldest(lock) }
 end
 
--- The holders that keep a newcomer of that mode out, in the form of all_as_obstacle(); nil if none
--- does. parent, family: the newcomer's ancestor that holds the lock, and its family: then only
--- those count that nest in it. "closed": no newcomer is let in, whether the lock is held or not.
-local function obstacle(lock, mode, parent, family)
+-- The owners of the family that nest in "parent", as the newcomer will, and keep it out: all but
+-- readers beside a reader. In the form of all_as_obstacle(); nil if there are none.
+local function obstacle_beside(mode, parent, family)
   local found = { count = 0, till = math.huge, shown = '' }
-  if parent then
-    for _, e in ipairs(family.entries) do
-      local beside = nests_in(e.owner, parent.owner) and not is_dead(e)
-      if beside and not (mode == 's' and e.mode == 's') then
-        found.count, found.till = found.count + 1, math.min(found.till, e.deadline)
-        if found.count == 1 then found.shown = write_entry(e) end
-      end
+  for _, e in ipairs(family.entries) do
+    local beside = nests_in(e.owner, parent.owner) and not is_dead(e)
+    if beside and not (mode == 's' and e.mode == 's') then
+      found.count, found.till = found.count + 1, math.min(found.till, e.deadline)
+      if found.count == 1 then found.shown = write_entry(e) end
     end
-    return found.count > 0 and found or nil
   end
+  return found.count > 0 and found or nil
+end
+
+-- The obstacle to a newcomer of that mode: holders, in the form of all_as_obstacle(), or a pause;
+-- nil if nothing does. Removes dead holders before it says so. parent, family: the newcomer's
+-- ancestor that holds the lock, and its family: then only those count that nest in it. "closed": no
+-- newcomer is let in, whether the lock is held or not.
+local function obstacle(lock, mode, parent, family)
+  if parent then return obstacle_beside(mode, parent, family) end
   -- Also where there is room: a dead one's slot is the next one's, and dead readers would gather.
   refresh(lock)
   -- A pause, or a limit of 0, keeps newcomers out; the holders may leave.
@@ -168,35 +184,38 @@ local function obstacle(lock, mode, parent, family)
   return all_as_obstacle(lock)
 end
 
--- The holders, in the words of a refusal.
+-- The obstacle in the words of a refusal: how many holders, the ms until the first may be dead, the
+-- oldest.
 local function describe_obstacle(found)
   if not found then return 0, 0, '' end
   return found.count, math.max(found.till - now, 0), found.shown
 end
 
--- The present holders, in the words of a refusal.
+-- The present holders, in the words of describe_obstacle().
 local function describe_present(lock)
   if lock.held then refresh(lock) end
   return describe_obstacle(lock.held and all_as_obstacle(lock))
 end
 
--- Whether the entry's holder is a process that hears when it is asked to release the lock.
+-- Whether the entry's holder is a process that hears when it is asked to release the lock. What
+-- --at-least keeps has no process any more.
 local function can_be_asked(e)
-  return not is_dead(e) and string.find(e.rest, ' hears=1', 1, true)
-    and not string.find(e.rest, ' kept=1', 1, true)
+  return not is_dead(e) and has_note(e.rest, 'hears=1')
+    and not has_note(e.rest, 'kept=1')
 end
 
--- Asks a holder to release the lock, once; notes: by whom, and why. It ends no later than its
--- present lease.
+-- Asks a holder to release the lock, once; notes: by whom, and why. An entry with the note is not
+-- renewed (renew.lua), so the holder ends no later than its present lease.
 local function ask_holder(lock, family, e, notes)
-  if string.find(e.rest, ' asked=', 1, true) then return end
+  if has_note(e.rest, 'asked=') then return end
   e.rest = e.rest .. ' asked=' .. whole(now) .. (notes ~= '' and ' ' or '') .. notes
   write_family(lock, family)
   notify(lock, e)
 end
 
 -- While the first one waits for another of its keys: calls the first waiter that nests, which may
--- pass it.
+-- pass it (find_turn() of acquire/decide.lua has the reason). Only REACH tickets are looked at: one
+-- that is not called here finds out by its next heartbeat.
 local function wake_passing(lock, queue, parent, family)
   for ticket = queue.first, math.min(queue.last, queue.first + REACH) do
     local text = redis.call('HGET', lock.key, place_of(queue, ticket))
@@ -209,7 +228,8 @@ local function wake_passing(lock, queue, parent, family)
   end
 end
 
--- Adds a holder, whose entry is e: in a new family, or in this one.
+-- Adds a holder, whose entry is e, with "who" in place of "rest": in a new family, or in this one.
+-- Changes and writes lock.held. limit: of the semaphore, if the lock was free.
 local function add_holder(lock, family, e, limit)
   local held = lock.held
     or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
@@ -241,7 +261,8 @@ local function usable_offer(lock, waiter)
   return { token = token, limit = limit, lease = lease, till = math.min(till, now + lease) }
 end
 
--- WHO of the waiter with the note of how long it has waited: before it had a place, and since.
+-- WHO of the waiter as it is written in the entry of a holder: with the note of how long it has
+-- waited, before it had a place and since, and without its number in a list.
 local function note_waited(waiter)
   local words, notes = string.match(waiter.who, '^(%S+ %S+ %S+ %S+ %S+)(.*)$')
   local before = number(string.match(notes, ' waited=(%d+)')) or 0
@@ -250,10 +271,10 @@ local function note_waited(waiter)
   return words .. notes .. ' waited=' .. whole(waited)
 end
 
--- Hands the lock over to the waiter, for a time that counts from the heartbeat that the token came
--- with: so the waiter knows by its own clock how long it may rely on it. The message is all it
--- needs to start, and then it renews. If the message is lost, its next heartbeat has the same
--- result, as after a lost answer.
+-- Makes the waiter a holder, for a time that counts from the heartbeat that the token came with: so
+-- the waiter knows by its own clock how long it may rely on it. The message is all it needs to
+-- start, and then it renews. If the message is lost, its next heartbeat has the same result, as
+-- after a lost answer. Changes queue.first, which the caller writes.
 local function hand_over(lock, queue, waiter, offer)
   local fence = next_fence(lock)
   redis.call('HSET', lock.key, 'k', lock.kind, 'f', fence, 'a', count_acquired(lock))
@@ -267,12 +288,47 @@ local function hand_over(lock, queue, waiter, offer)
   publish(lock, waiter, offer.token .. ' ' .. fence .. ' ' .. whole(slot))
 end
 
--- Calls the waiters that can go now, except those that wait for another of their keys and are
--- called there. A waiter that offers it is handed the lock, unless only_notify is true. Of several
--- that can go together it calls two, and each of them calls the next one when it has come: so all
--- come soon, and no call takes long. CALLED is the last one that was called. The first is
--- not called if its place is kept beyond known_beyond, as it has just called and knows. parent,
--- family: as of obstacle(), of the waiters that nest in that holder; nil: of all others.
+-- How many waiters of the mode s or l may be called now: two, but of a semaphore no more than its
+-- free slots, less those that were called and have not come. If it is free now, the limit counts as
+-- it was; below a parent there is one slot.
+local function room_to_call(lock, mode, line, parent)
+  if mode == 's' then return 2 end
+  local limit = not parent and (lock.held and lock.held.limit or lock.limit) or 1
+  local taken = not parent and lock.held and lock.held.count or 0
+  local coming = math.max(line.called - line.first + 1, 0)
+  return math.min(2, math.max(limit, 1) - taken - coming)
+end
+
+-- Calls, by call(), the next "room" waiters of a line behind those that were called, if they share
+-- the lock in that mode, and notes the last one as line.called. A waiter that waits for another of
+-- its keys is called there. Behind a first waiter that has waited for too long, only such others
+-- count: the rest goes by the lists.
+local function call_next(lock, queue, line, mode, room, call)
+  local by_lists = line == queue and queue.base == 'q' and next(lists_of(lock))
+  local n = math.max(line.called + 1, line.first)
+  local last = math.min(line.last, n + REACH)
+  while room > 0 and n <= last do
+    local ticket = ticket_at(lock, line, n)
+    local waiter = ticket and waiter_at(lock, queue, ticket)
+    if waiter then
+      -- The present caller does not listen yet: the one that comes before it calls it.
+      if waiter.mode ~= mode or waiter.owner == lock.owner then return end
+      if by_lists and not is_overdue(lock, waiter) then return end
+      line.called = n
+      if not waiter.elsewhere then
+        call(waiter)
+        room = room - 1
+      end
+    end
+    n = n + 1
+  end
+end
+
+-- Calls the waiters that can go now: the first one, or of several that can go together two, of
+-- which each calls the next one when it has come: so all come soon, and no call takes long. A
+-- waiter that offers it is handed the lock, unless only_notify is true. The first is not called if
+-- its place is kept beyond known_beyond, as it has just called and knows. parent, family: as of
+-- obstacle(), of the waiters that nest in that holder; nil: of all others.
 local function wake(lock, parent, family, only_notify, known_beyond)
   local queue = queue_below(lock, parent)
   local head, line = first_in_turn(lock, queue)
@@ -287,35 +343,10 @@ local function wake(lock, parent, family, only_notify, known_beyond)
     if offer then hand_over(lock, queue, waiter, offer) else notify(lock, waiter) end
   end
 
-  local room = 2
-  if head.mode == 'x' then
-    if not head.elsewhere then call(head) end
-    room = 0
-  elseif head.mode == 'l' then
-    -- If it is free now, the limit as it was; below a parent there is one slot.
-    local limit = not parent and (lock.held and lock.held.limit or lock.limit) or 1
-    local taken = not parent and lock.held and lock.held.count or 0
-    local coming = math.max(called - line.first + 1, 0)
-    room = math.min(room, math.max(limit, 1) - taken - coming)
-  end
-  -- Behind a waiter that has waited for too long come those with a priority, in a list.
-  local ordered = line == queue and parent == nil and next(lists_of(lock))
-  local n = math.max(called + 1, line.first)
-  local last = math.min(line.last, n + REACH)
-  while room > 0 and n <= last do
-    local ticket = ticket_at(lock, line, n)
-    local waiter = ticket and waiter_at(lock, queue, ticket)
-    if waiter then
-      -- The present caller does not listen yet: the one that comes before it calls it.
-      if waiter.mode ~= head.mode or waiter.owner == lock.owner then break end
-      if ordered and not is_overdue(lock, waiter) then break end
-      line.called = n
-      if not waiter.elsewhere then
-        call(waiter)
-        room = room - 1
-      end
-    end
-    n = n + 1
+  if head.mode ~= 'x' then
+    call_next(lock, queue, line, head.mode, room_to_call(lock, head.mode, line, parent), call)
+  elseif not head.elsewhere then
+    call(head)
   end
   if line == queue and line.called ~= called or queue.first ~= first then
     write_queue(lock, queue)
@@ -323,9 +354,9 @@ local function wake(lock, parent, family, only_notify, known_beyond)
   if line ~= queue and line.called ~= called then write_lists(lock) end
 end
 
--- Calls the next waiters after "owner", which was in "family", has left: of those that nest in its
--- nearest ancestor; and outside, where it had none, or the mode of the family is not "mode_before"
--- any more (nil: it is).
+-- Calls the next waiters after "owner", which was in "family", has left: those that nest in its
+-- nearest ancestor; and those outside, where it had none, or the mode of the family is not
+-- "mode_before" any more (nil: it is): what is left may let readers in.
 local function wake_after(lock, owner, family, mode_before)
   local parent
   for _, e in ipairs(family and family.entries or {}) do
@@ -336,8 +367,9 @@ local function wake_after(lock, owner, family, mode_before)
   if not parent or mode_before and mode_before ~= mode_of(family) then wake(lock) end
 end
 
--- Removes a holder, and the dead ones of its family. Returns the mode that the family had: what is
--- left of it may be less exclusive. The next oldest family is looked for when somebody asks.
+-- Removes a holder, and the dead ones of its family; changes and writes lock.held. Returns the mode
+-- that the family had: what is left of it may be less exclusive. "earliest" and "longest" stay,
+-- which only makes others look once more, and the next oldest family is found when somebody asks.
 local function remove(lock, e, family)
   local mode = mode_of(family)
   remove_entries(lock, family, function(other) return other == e or is_dead(other) end)

@@ -32,8 +32,8 @@ local globs = (lock.fence == 0 or lock.paused) and args.pauses
   and redis.pcall('HMGET', args.pauses, 'p')[1]
 if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 
--- Returns for how many ms the lock is paused. The pause that counts is the one that ends last;
--- another may have begun before it.
+-- Returns for how many ms the lock has been paused: since the first of the pauses that hold for it
+-- began. lock.paused is the one that ends last; another may have begun before it.
 local function paused_for()
   local first
   local function note_begin(text)
@@ -50,13 +50,15 @@ end
 
 local families, waiters, mode, damaged = {}, {}, 's', false
 
+-- Adds the family of that name to "families", or notes that it is damaged.
 local function add_family(name, text)
   local family = read_family(name, text)
   if family then families[#families + 1] = family end
   damaged = damaged or not family
 end
 
--- The name of an only holder is known; to find several, the server passes over all fields.
+-- Reads all families into "families". The name of an only one is known; to find several, the server
+-- passes over all fields.
 local function read_holders()
   local held = lock.held
   local text = held and held.count == 1 and redis.call('HMGET', KEYS[1], 'h:' .. held.oldest)[1]
@@ -71,7 +73,7 @@ local function read_holders()
   end
 end
 
--- Whether an owner waits that nests in a holder: then the holder has a queue.
+-- Whether an owner waits that nests in a holder of "families": then the holder has a queue.
 local function any_nested_waits()
   for _, family in ipairs(families) do
     for _, e in ipairs(family.entries) do
@@ -80,7 +82,8 @@ local function any_nested_waits()
   end
 end
 
--- The numbers of a, c and the n:WHAT, in the order in which answer.c reads them.
+-- The numbers of a (one), c (four) and each n:WHAT (two), in the order in which answer.c reads
+-- them.
 local function read_counters()
   local counters = { whole(number(lock.acquired) or 0) }
   local texts = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
@@ -92,8 +95,8 @@ local function read_counters()
   return counters
 end
 
--- The records of the latest runs, oldest first, as far as they are kept. ended: how many runs have
--- ended.
+-- The records of the latest args.runs runs, oldest first, as far as they are kept. ended: how many
+-- runs have ended; the record of number N is in the field r:(N modulo RUNS).
 local function read_runs(ended)
   local names = {}
   local most = math.min(number(args.runs) or 0, RUNS)
@@ -105,7 +108,8 @@ local function read_runs(ended)
   return runs
 end
 
--- A server that was started again does not know it before the first request for a lock.
+-- For how many ms more nothing is granted to those who ask for grace (epoch.lua); 0 or less: it is.
+-- Only reads: a server that was started again does not know it before the first request for a lock.
 local function grace_left()
   local till = args.epoch and number(redis.pcall('HMGET', args.epoch, 'u')[1])
   return till and till - now or 0

@@ -36,6 +36,7 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- The number of digits only, and exact; nil if the text is none.
 local function number(text)
   local n = text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
   return n and n < 9007199254740992 and n or nil
@@ -60,6 +61,7 @@ local function load_latch()
   return latch
 end
 
+-- The answer LATCH. counted: 1 if this call has counted.
 local function describe_latch(latch, counted)
   return { 'LATCH', now, latch.left, latch.count, latch.word, latch.since, latch.expires,
            counted or 0 }
@@ -70,7 +72,8 @@ local function call_waiters()
   redis.pcall('PUBLISH', key .. ':latch', '1')
 end
 
--- Makes the latch, unless there is one.
+-- Makes a latch, unless there is one: "latch", or nil. The rest of one that has expired is
+-- removed first, with its ids.
 local function set(latch)
   local word, count, ttl = args.word, tonumber(args.number), tonumber(args.ttl)
   if latch then
@@ -93,7 +96,8 @@ local function set(latch)
   return describe_latch(latch)
 end
 
--- Counts down by args.number, once for each args.field.
+-- Counts down by args.number, once for each args.field, which the latch notes; and calls the
+-- waiters when nothing is left.
 local function count(latch)
   local field, most = args.field, tonumber(args.number)
   if args.word and args.word ~= latch.word then return { 'OTHER', now } end

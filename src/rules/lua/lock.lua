@@ -123,7 +123,7 @@ local KIND = 'lock/1'
 local WEEK = 604800000
 local YEAR = 31536000000
 local NOBODY = '- - - - -' -- the five words of WHO where they are not known
-local FAMILIES = 12       -- so many replies of load_lock() come before those of families
+local FAMILIES = 12       -- so many fields load_lock() asks for before those of families
 
 -- So many of KEYS are locks. Behind them are the mirrors (mirror.lua) that the call may touch.
 local LOCKS = #KEYS - tonumber(args.mirrors or 0)
@@ -159,6 +159,11 @@ local function lineage(owner)
   return path
 end
 
+-- Whether a record, the "rest" of an entry or WHO has this note, or one that begins so: "asked=".
+local function has_note(text, note)
+  return string.find(text, ' ' .. note, 1, true) ~= nil
+end
+
 -- Records -----------------------------------------------------------------------------------------
 
 -- The field s as `held`; nil if it is damaged.
@@ -179,12 +184,14 @@ local function state_text(h)
     .. h.oldest
 end
 
--- Whether one of the holders may be dead.
+-- Whether one of the holders may be dead: the first deadline is past, or so far ahead that the
+-- clock was set back since it was written.
 local function is_in_doubt(held)
   return held.earliest <= now or held.earliest > now + held.longest
 end
 
--- The queue whose field is "base"; an empty one where it has no text. nil if it is damaged.
+-- The queue whose field is "base"; an empty one where it has no text. nil if it is damaged. Those
+-- near its first waiter were told so when it was written: near_from is for recall_near().
 local function read_queue(base, text)
   if not text then return { base = base, first = 1, last = 0, called = 0, near_from = 1 } end
   local first, last, called = string.match(text, '^(%d+) (%d+) (%d+)$')
@@ -203,9 +210,10 @@ end
 
 -- The lock ----------------------------------------------------------------------------------------
 
--- The lock of KEYS[which] as "owner" finds it, which may be nil; or nil and the refusal to return.
--- extra: the name of one more field to load; its text is lock.extra. The families of the owner and
--- its ancestors are loaded, but not read: read_families() does that.
+-- The lock of KEYS[which] as "owner" finds it, which may be nil; or nil and the refusal to return,
+-- where the layout is another one, or a field cannot be read. extra: the name of one more field to
+-- load; its text is lock.extra. The families of the owner and its ancestors are loaded, but not
+-- read: read_families() does that.
 local function load_lock(which, owner, extra)
   local key, path = KEYS[which], lineage(owner or '')
   local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path], 'a', 'c',
@@ -218,23 +226,25 @@ local function load_lock(which, owner, extra)
     local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
     return nil, damaged and { 'MISFIT', now, 'damaged', which } or v
   end
-  local minimum = v[1] and v[1] ~= KIND and string.match(v[1], '^lock/1 (%d+%.%d+%.%d+)$')
-  if v[1] and v[1] ~= KIND and not minimum then return nil, { 'MISFIT', now, v[1], which } end
-  local fence, held, queue = number(v[2] or '0'), v[3] and read_held(v[3]), read_queue('q', v[6])
-  local stored = v[8] and number(v[8]) or nil
-  local sound = (v[1] or redis.call('EXISTS', key) == 0) and fence and (held or not v[3]) and queue
-    and (stored or not v[8])
-    and (not v[10] or string.find(v[10], '^q.*:%d+$'))
-    and (not v[5] or string.gsub(v[5], '[^=;]+=%d+;', '') == '')
-    and (not v[7] or string.find(v[7], '^%l+ %S+ .'))
+  -- Each is the text of its field, or false.
+  local kind, f, s, slots, barred, q, mirror, l, p, place, acquired, ran = unpack(v, 1, FAMILIES)
+  local minimum = kind and kind ~= KIND and string.match(kind, '^lock/1 (%d+%.%d+%.%d+)$')
+  if kind and kind ~= KIND and not minimum then return nil, { 'MISFIT', now, kind, which } end
+  local fence, held, queue = number(f or '0'), s and read_held(s), read_queue('q', q)
+  local stored = l and number(l) or nil
+  local sound = (kind or redis.call('EXISTS', key) == 0) and fence and (held or not s) and queue
+    and (stored or not l)
+    and (not place or string.find(place, '^q.*:%d+$'))
+    and (not barred or string.gsub(barred, '[^=;]+=%d+;', '') == '')
+    and (not mirror or string.find(mirror, '^%l+ %S+ .'))
   if not sound then return nil, { 'MISFIT', now, 'damaged', which } end
   if stored and held and held.mode == 'l' then held.limit = stored end
-  return { key = key, number = which, kind = v[1] or KIND, owner = owner, path = path,
+  return { key = key, number = which, kind = kind or KIND, owner = owner, path = path,
            fence = fence, held = held, stored_limit = stored,
            limit = stored or held and held.limit,
-           slots = v[4] or '', barred = v[5] or '', queue = queue, place = v[10] or nil,
-           mirror = v[7] or nil, paused = v[9] and read_pause(v[9]) or nil,
-           acquired = v[11] or '0', ran = v[12] or '', extra = v[last], loaded = v }
+           slots = slots or '', barred = barred or '', queue = queue, place = place or nil,
+           mirror = mirror or nil, paused = p and read_pause(p) or nil,
+           acquired = acquired or '0', ran = ran or '', extra = v[last], loaded = v }
 end
 
 -- Has the key live for a week after the longest lease, or for a year. A change that may make the

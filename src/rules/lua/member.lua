@@ -5,13 +5,11 @@
 --- @include "arguments"
 --- @include "lock"
 
--- Gives the answer of a member; that of any other server is unchanged. Called last, since it begins
--- with PEXPIRE. locks: those that the answer grants; nil: it grants none.
--- {'MEMBER', ms since "since", ms since "first", answer, locks}: both times are at least 1; "locks"
--- has, of a grant, a 1 for each lock that an ancestor holds here
-local function member_answer(answer, locks)
-  if not args.member then return answer end
-
+-- Keeps the marker, and writes it if the process of the server is another one than when it was
+-- asked last. Returns since when this process has forgotten nothing, and when any was first asked
+-- for a lock, in ms. It begins with PEXPIRE, which lets any write behind it pass a full server: so
+-- it is called when a script has written all else.
+local function keep_marker()
   -- A new process may not know what the one before it did, even if some of that was saved. A
   -- process that has run scripts already and has no marker was flushed; one that has run none has
   -- forgotten none since it started. Statistics count whole seconds, of two clocks. CONFIG
@@ -31,8 +29,8 @@ local function member_answer(answer, locks)
 
   redis.call('PEXPIRE', args.member, WEEK)
   local v = redis.call('HMGET', args.member, 'run', 'since', 'first')
-  local since, first = number(v[2]), number(v[3])
-  local is_same = args.server == v[1]
+  local run, since, first = v[1], number(v[2]), number(v[3])
+  local is_same = args.server == run
   if not since or since > now or not is_same then
     -- If the clock was set back, the same process is trusted from now on.
     since = since and is_same and now or remembers_since()
@@ -41,9 +39,19 @@ local function member_answer(answer, locks)
       'first', whole(first))
     redis.call('PEXPIRE', args.member, WEEK)
   end
+  return since, first or since
+end
+
+-- Gives the answer of a member of a quorum, which is the last thing that a script does; that of any
+-- other server is unchanged. locks: those that the answer grants; nil: it grants none.
+-- {'MEMBER', ms since "since", ms since "first", answer, locks}: both times are at least 1; "locks"
+-- has, of a grant, a 1 for each lock that an ancestor holds here
+local function member_answer(answer, locks)
+  if not args.member then return answer end
+  local since, first = keep_marker()
   local nested = {}
   for i, lock in ipairs(locks or {}) do
     nested[i] = lock.family and lock.family.name ~= lock.owner and 1 or 0
   end
-  return { 'MEMBER', now - since + 1, now - (first or since) + 1, answer, nested }
+  return { 'MEMBER', now - since + 1, now - first + 1, answer, nested }
 end

@@ -4,45 +4,61 @@
 
 local RUNS = 20 -- that a lock remembers
 
--- The field n:WHAT and its new text, with one more, at that time.
+-- The field n:WHAT, which counts what did not succeed, and its new text, with one more, at that
+-- time (ms, as text). The caller writes it.
 local function next_tally(lock, what, at)
   local count = string.match(redis.call('HGET', lock.key, 'n:' .. what) or '', '^%d+')
   return 'n:' .. what, whole((tonumber(count) or 0) + 1) .. ' ' .. at
 end
 
--- Remembers the run of e, of this family, which has ended as the notes say. A lock that was
--- released unused had no run, and one that --at-least keeps was remembered when its command ended.
--- Every release pays for this: a number that does not change stays text.
-local function remember(lock, family, e, notes)
+-- How the run of e has ended, of which a release or a script says "notes": their first word (ran,
+-- killed, timed, lost, expired, revoked; nil: a reservation, which ends with its time, and nothing
+-- has died), and the notes for its record. A holder that was asked to release, and has not, has
+-- lost the lock to the one who asked.
+local function ending_of(e, notes)
   local how = string.match(notes, '^%a+')
-  if how == 'unused' or how == 'refused' or string.find(e.rest, ' kept=1', 1, true) then return end
+  if (how == 'lost' or how == 'expired') and has_note(e.rest, 'asked=') then
+    return 'revoked', 'revoked=1' .. string.sub(notes, #how + #'=1' + 1)
+  end
+  if how == 'expired' and has_note(e.rest, 'reserved=1') then return nil, '' end
+  return how, notes
+end
+
+-- Whether the run of e is the whole work that the lock was for, as --unless-done counts it. One
+-- that nests in another is a part of that one's work; but a reservation has none, so what nests
+-- directly in it counts.
+local function is_whole_work(e, family)
+  if family.name == e.owner then return true end
+  local first = family.entries[1]
+  return first.owner == family.name and has_note(first.rest, 'reserved=1')
+    and not string.find(e.owner, '.', #family.name + 2, true)
+end
+
+-- Remembers the run of e, of this family, which has ended as "said" (the notes of a release, or of
+-- the script that found it): counts it in the fields c and n:WHAT, and writes its record to r:N. A
+-- lock that was released unused had no run, and one that --at-least keeps was remembered when its
+-- command ended. Every release pays for this: a number that does not change stays text.
+local function remember(lock, family, e, said)
+  local how, notes = ending_of(e, said)
+  if how == 'unused' or how == 'refused' or has_note(e.rest, 'kept=1') then return end
   local ended, waited, began, last = string.match(lock.ran, '^(%d+) (%d+) (%d+) (%d+)$')
   if not last or #lock.ran > 64 then ended, waited, began, last = 0, 0, '0', '0' end
   -- The time at which a dead one was found says nothing.
-  local at = how == 'expired' and e.deadline < now and whole(e.deadline) or now_text
-  -- A holder that was asked to release has lost the lock to the one who asked.
-  if (how == 'lost' or how == 'expired') and string.find(e.rest, ' asked=', 1, true) then
-    how, notes = 'revoked', 'revoked=1' .. string.sub(notes, #how + 3)
-  end
-  -- A reservation ends with its time: nothing has died.
-  if how == 'expired' and string.find(e.rest, ' reserved=1', 1, true) then how, notes = nil, '' end
-  local succeeded = how == 'ran' and string.find(notes, ' exit=0', 1, true)
-  local first = family.entries[1]
-  -- A run that nests in another is a part of that one's work; a reservation has none.
-  if succeeded and (family.name == e.owner or first.owner == family.name
-    and string.find(first.rest, ' reserved=1', 1, true)
-    and not string.find(e.owner, '.', #family.name + 2, true)) then
+  local found_dead = string.find(said, '^expired') and e.deadline < now
+  local at = found_dead and whole(e.deadline) or now_text
+  local succeeded = how == 'ran' and has_note(notes, 'exit=0')
+  if succeeded and is_whole_work(e, family) then
     local before = tonumber(began)
     -- If the clock was set back, the latest time is not the greatest.
     if before > now or before < e.since then began = e.since_text or whole(e.since) end
     last = at
   end
-  if string.find(e.rest, ' waited=', 1, true) then
+  if has_note(e.rest, 'waited=') then
     waited = whole(waited + (string.match(e.rest, ' waited=(%d+)') or 0))
   end
   lock.ran = whole(ended + 1) .. ' ' .. waited .. ' ' .. began .. ' ' .. last
   local field, run = 'r:' .. whole(ended % RUNS),
-    at .. ' ' .. e.rest .. (string.sub(e.rest, -1) == ' ' and '- - - - -' or '')
+    at .. ' ' .. e.rest .. (string.sub(e.rest, -1) == ' ' and NOBODY or '')
     .. (how and ' ' or '') .. notes
   if succeeded or not how then
     redis.pcall('HSET', lock.key, 'c', lock.ran, field, run)
@@ -52,19 +68,21 @@ local function remember(lock, family, e, notes)
   end
 end
 
--- The record of the run that began at that time and has succeeded; '' if it is forgotten.
+-- The record of the run that began at that time and has succeeded; '' if RUNS have ended since, so
+-- that it is forgotten.
 local function successful_run(lock, began)
   local fields = {}
   for n = 0, RUNS - 1 do fields[n + 1] = 'r:' .. n end
   for _, run in ipairs(redis.call('HMGET', lock.key, unpack(fields))) do
     local since = run and string.match(run, '^%d+ %d+ %S+ (%d+) ')
-    if since and number(since) == began and string.find(run, ' exit=0', 1, true) then return run end
+    if since and number(since) == began and has_note(run, 'exit=0') then return run end
   end
   return ''
 end
 
--- The latest run of the owner, or else of the nearest ancestor that has one, if the lock was taken
--- away from it; nil if it ended in another way, or is forgotten.
+-- The record that tells why the owner has lost the lock: that of its own latest run, or else of the
+-- nearest ancestor's, with which it lost it, if the lock was taken away from it; nil if that run
+-- ended in another way, or is forgotten. The latest run is the one before number "ended".
 local function revoked_run(lock, owner)
   local fields = { 'c' }
   for n = 0, RUNS - 1 do fields[n + 2] = 'r:' .. n end
@@ -75,7 +93,7 @@ local function revoked_run(lock, owner)
     for n = 1, RUNS do
       local run = found[(ended - n) % RUNS + 2]
       if run and string.find(run, ' ' .. path[i] .. ' ', 1, true) then
-        return string.find(run, ' revoked=1', 1, true) and run or nil
+        return has_note(run, 'revoked=1') and run or nil
       end
     end
   end

@@ -3,7 +3,8 @@
 -- marks those. So only a request for a lock that was never acquired looks here.
 --- @include "lock"
 
--- minimum: nil or 0.0.0: none.
+-- Sets lock.kind to one that asks for that version of rlock; nil or 0.0.0: for none. The caller
+-- writes it.
 local function set_minimum(lock, minimum)
   lock.kind = minimum and minimum ~= '0.0.0' and KIND .. ' ' .. minimum or KIND
 end

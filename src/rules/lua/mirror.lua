@@ -20,11 +20,13 @@ local function open_mirrors()
   -- The prefix that tells a host of that table; no key of ours begins so.
   local SHEDLOCK = '\1shedlock:'
 
+  -- A mirror m: kind, holder and name as in the field m; and the key that has it.
   local function mirror_of(kind, holder, name)
     return { kind = kind, holder = holder, name = name,
              key = kind == 'shedlock' and SHEDLOCK .. name or name }
   end
 
+  -- The mirror that the text of the field m describes.
   local function read_mirror(text)
     return mirror_of(string.match(text, '^(%l+) (%S+) (.+)$'))
   end
@@ -35,6 +37,7 @@ local function open_mirrors()
     return 'rlock ' .. string.match(m.holder, '[^.]*$')
   end
 
+  -- Whether the value of a string is the mark; or, in a row, ends with it, behind the host.
   local function has_mark(m)
     local value, mark = redis.call('GET', m.key), mark_of(m)
     return value == mark or m.kind == 'shedlock' and string.sub(value, -#mark - 1) == ' ' .. mark
@@ -46,7 +49,8 @@ local function open_mirrors()
     return 'foreign ' .. m.name .. (by and ' (' .. by .. ')' or '')
   end
 
-  -- 'free', 'ours', 'taken', or 'misfit': it is not a lock of that kind.
+  -- 'free'; 'ours': it has the mark of m.holder; 'taken': by another; or 'misfit': it is not a lock
+  -- of that kind.
   local function state_of(m)
     local type = redis.call('TYPE', m.key).ok
     if type == 'none' then return 'free' end
@@ -61,7 +65,7 @@ local function open_mirrors()
     return ours and 'ours' or 'taken'
   end
 
-  -- Whether the call may touch the mirror.
+  -- Whether the call has declared the mirror's key, and so may touch it.
   local function is_among_keys(m)
     for i = LOCKS + 1, #KEYS do
       if KEYS[i] == m.key then return true end
@@ -69,13 +73,15 @@ local function open_mirrors()
     return false
   end
 
+  -- The family that holds both, and its text; nil without a text: there is none; nil with one: it
+  -- cannot be read.
   local function family_of(lock, m)
     local text = redis.call('HGET', lock.key, 'h:' .. m.holder)
     return text and read_family(m.holder, text), text
   end
 
-  -- Tells the waiters of libraries that rlock knows. A server that forbids it delays them as a lost
-  -- message would.
+  -- Tells the waiters of libraries that rlock knows that the mirror is free, as these libraries do
+  -- it themselves. A server that forbids it delays them as a lost message would.
   local function notify_library(m)
     if m.kind == 'shedlock' then return end
     if m.kind == 'redisson' then
@@ -95,7 +101,8 @@ local function open_mirrors()
     end
   end
 
-  -- The mirror that is asked for, as KIND:NAME, with the holder that it would have.
+  -- The mirror that is asked for, as KIND:NAME, with the holder that it would have: the family of
+  -- the lock's owner, or the owner, if it has none yet.
   local function wanted_mirror(lock, text)
     local kind, name = string.match(text, '^(%l+):(.+)$')
     return mirror_of(kind, lock.family and lock.family.name or lock.owner, name)
@@ -112,8 +119,9 @@ local function open_mirrors()
     return keys[1] and { 'MIRROR', now, keys } or nil
   end
 
-  -- Has the mirror last as long as its holder's family, and end with it. One that is not among KEYS
-  -- ends by itself.
+  -- Has the mirror last as long as its holder's family, which this call has changed perhaps, and
+  -- end with it; then lock.mirror is forgotten. One that is not among KEYS ends by itself. Of a
+  -- family that cannot be read nothing is known, and nothing changed.
   function mirrors.follow(lock)
     local m = read_mirror(lock.mirror)
     local family, text = family_of(lock, m)
@@ -133,7 +141,8 @@ local function open_mirrors()
     end
   end
 
-  -- Why the mirror that is asked for cannot be held; nil if it can.
+  -- Why the mirror that is asked for cannot be held: the holder has another one, or its key has
+  -- something else; nil if it can.
   function mirrors.misfit(lock, text)
     local m, other = wanted_mirror(lock, text), lock.mirror and read_mirror(lock.mirror)
     if other and other.holder == m.holder and (other.kind ~= m.kind or other.name ~= m.name) then
@@ -147,7 +156,8 @@ local function open_mirrors()
     return state_of(wanted_mirror(lock, text)) == 'ours'
   end
 
-  -- The holder that keeps the lock's owner out though the lock does not; nil if there is none.
+  -- The obstacle, if another program holds the mirror, and so keeps the lock's owner out though the
+  -- lock does not; nil if none does. A mark that was left by a holder of ours is removed first.
   function mirrors.obstacle(lock, text)
     if lock.mirror then mirrors.follow(lock) end
     local m = wanted_mirror(lock, text)
@@ -156,7 +166,9 @@ local function open_mirrors()
              shown = label_of(m) }
   end
 
-  -- Takes the mirror for its family, or for longer. who: the WHO of the caller.
+  -- Takes the mirror for its family, or, if it is ours already, has it last for the lease (ms) at
+  -- least, as others of the family may need it for longer. who: the WHO of the caller, whose host a
+  -- row names.
   function mirrors.take(lock, text, lease, who)
     local m = wanted_mirror(lock, text)
     if state_of(m) == 'ours' then
@@ -191,7 +203,8 @@ local function open_mirrors()
     return redis.sha1hex(table.concat(fields, ' '))
   end
 
-  -- Takes the mirror from another program, by the token that was told of it.
+  -- Takes the mirror from another program, if its lock is still the one that the user was told of,
+  -- by this token_of(); otherwise tells of it. Returns the answer of unmirror.lua.
   function mirrors.take_away(lock, text, token)
     if lock.mirror then mirrors.follow(lock) end
     local m, own = wanted_mirror(lock, text), lock.mirror and read_mirror(lock.mirror)

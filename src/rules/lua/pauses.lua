@@ -43,7 +43,9 @@ end
 local minimum = stored_minimum
 if args.what == 'minimum' then minimum = args.version ~= '0.0.0' and args.version end
 
--- A minimum version stays. PEXPIRE comes first, so that a pause can be ended on a full server, too.
+-- Has the key live for so long; a minimum version stays, for 100 years. Called before the first
+-- write, since a full server lets a script continue that begins with PEXPIRE, so that a pause can
+-- be ended there; and after the last one, since before it there may be no key.
 local function keep_for(ms)
   redis.call('PEXPIRE', KEYS[1], whole(minimum and 100 * YEAR or ms))
 end

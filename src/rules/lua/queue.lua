@@ -6,7 +6,8 @@
 local BOUND = 900000 -- ms: how long others may pass a waiter, unless a request says less
 local WALK = 10000   -- tickets that one call passes over at most
 
--- The record as others see it, without the offer.
+-- The record as others see it: without the offer, as a message with its token starts the waiter,
+-- and without the marks of its place.
 local function record_for_others(w)
   return write_waiter({ deadline = w.deadline, owner = w.owner, since = w.since, mode = w.mode,
                         who = w.who })
@@ -18,7 +19,8 @@ local function publish(lock, waiter, message)
   return redis.pcall('PUBLISH', lock.key .. ':' .. waiter.owner, message)
 end
 
--- Has a waiter call, or a holder renew.
+-- Has a waiter call, or a holder renew: the message says nothing, and the answer to their call
+-- does.
 local function notify(lock, waiter)
   return publish(lock, waiter, '1')
 end
@@ -38,7 +40,9 @@ end
 -- (list_plain() in places.lua), and so is every later one until the lists of 0 and below are empty.
 local HIGHEST, LOWEST = 9, -9
 
--- The lists of the waiters with a priority, by priority, without the empty ones.
+-- The lists of the waiters with a priority, by priority, without the empty ones. Loads the field o
+-- into lock.lists and lock.bound when somebody asks for the first time; one that cannot be read
+-- counts as empty, and its waiters go by their tickets.
 local function lists_of(lock)
   if lock.lists then return lock.lists end
   -- A user that may only look has the right to HMGET.
@@ -53,7 +57,8 @@ local function lists_of(lock)
   return lock.lists
 end
 
--- Writes the field o, without the lists that have become empty.
+-- Writes lock.bound and lock.lists to the field o, without the lists that have become empty, which
+-- it drops. If that leaves what is assumed without the field, there is none.
 local function write_lists(lock)
   local text = whole(lock.bound)
   for priority = LOWEST, HIGHEST do
@@ -76,7 +81,7 @@ local function list_field(list, n)
   return 'o:' .. list.priority .. ':' .. whole(n)
 end
 
--- The list that a waiter is in, and its number there; nil if it is in none.
+-- The list that a waiter is in, by the note in its WHO, and its number there; nil if it is in none.
 local function list_of(lock, who)
   local priority, n = string.match(who, ' rank=(-?%d):(%d+)')
   local list = priority and lists_of(lock)[tonumber(priority)]
@@ -89,9 +94,9 @@ local function rank_note(lock)
   return lock.listed and ' rank=' .. (args.priority or 0) .. ':' .. whole(lock.listed) or ''
 end
 
--- Whether the waiter has waited for so long that no other waiter passes it. A waiter for several
--- keys has the same time in all of them, or two could wait for each other. bound: that of a caller
--- which may not be in the queue; nil: none.
+-- Whether the waiter has waited for so long that no other waiter passes it: for the least bound of
+-- those that wait. A waiter for several keys has the same time in all of them ("due"), or two could
+-- wait for each other. bound: that of a caller which may not be in the queue yet; nil: none.
 local function is_overdue(lock, waiter, bound)
   local due = number(string.match(waiter.who, ' due=(%d+)'))
   if due then return now >= due end
@@ -100,7 +105,9 @@ local function is_overdue(lock, waiter, bound)
   return waited >= math.min(lock.bound, bound or lock.bound)
 end
 
--- Clears a place. waiter: its record; nil if that cannot be read.
+-- Clears a place, and whatever else names it: the field of its owner, of its group, and its number
+-- in a list, whose first number moves on if it was that. waiter: its record; nil if that cannot be
+-- read: then the other fields are left, and whoever reads them finds no such place.
 local function clear_place(lock, place, waiter)
   redis.call('HDEL', lock.key, place)
   if not waiter then return end
@@ -115,14 +122,15 @@ local function clear_place(lock, place, waiter)
   write_lists(lock)
 end
 
--- The field of a place.
+-- The name of the field that is the place of a ticket.
 local function place_of(queue, ticket)
   return queue.base .. ':' .. whole(ticket)
 end
 
--- Has a far waiter call, and keeps its place only until it must have done so; until then its mark
--- is far=0. The caller writes the record. Where the server forbids to publish, waiters find their
--- turn by their calls.
+-- Has a far waiter call, and keeps its place only for as long as its mark says, in which it must
+-- have done so; until then its mark is far=0: told. A dead one is marked, too, and not told. Where
+-- the server forbids to publish, waiters find their turn by their calls, and nothing changes. The
+-- caller writes the record.
 local function recall(lock, waiter)
   if waiter.far == 0 then return end
   local sent = waiter.deadline <= now or notify(lock, waiter)
@@ -130,9 +138,11 @@ local function recall(lock, waiter)
   waiter.deadline, waiter.far = math.min(waiter.deadline, now + waiter.far), 0
 end
 
--- Brings those near that come to be so as the first ticket moves. Many that died at the same time
--- must not keep the others for long: with each dead waiter that was passed, more are asked. So each
--- waiter among the first ones has called, or was told to, since it has come so near.
+-- Has those call that come near as the first ticket moves: the first NEAR tickets, and NEAR more
+-- for each dead waiter that this call has passed over, as many that died at the same time must not
+-- keep the others for long. So each waiter among the first NEAR has called, or was told to, since
+-- it has come so near. The first ones from near_from on were told when the queue was written
+-- before.
 local function recall_near(lock, queue)
   local from = math.max(queue.near_from + NEAR, queue.first)
   local last = queue.first + NEAR * (1 + math.min(queue.dead or 0, NEAR)) - 1
@@ -149,7 +159,8 @@ local function recall_near(lock, queue)
   end
 end
 
--- The queue of the lock itself stays when it is empty, so that tickets are not used twice.
+-- Writes the queue, and tells those that have come near. The queue of the lock itself stays when it
+-- is empty, so that tickets are not used twice.
 local function write_queue(lock, queue)
   recall_near(lock, queue)
   if queue.base ~= 'q' and queue.first > queue.last then
@@ -160,7 +171,8 @@ local function write_queue(lock, queue)
   end
 end
 
--- The queue of those that nest in "parent", or of all others. One that cannot be read begins anew.
+-- The queue of those that nest in the entry "parent"; nil: that of all others. One that cannot be
+-- read begins anew.
 local function queue_below(lock, parent)
   if not parent then return lock.queue end
   local base = 'q:' .. parent.owner
@@ -168,7 +180,8 @@ local function queue_below(lock, parent)
 end
 
 -- The waiter with that ticket, if it is alive; then the waiter, dead or alive, and its record. The
--- caller (queue.mine is its ticket) is alive. most: for how long a place is kept, ms; nil: unknown.
+-- caller (queue.mine is its ticket) is alive, as it calls, even if its record is late or missing.
+-- most: for how long a place is kept, ms; nil: unknown.
 local function waiter_at(lock, queue, ticket, most)
   local place = place_of(queue, ticket)
   local text = redis.call('HGET', lock.key, place)
@@ -188,14 +201,14 @@ local function waiter_at(lock, queue, ticket, most)
   return found, found, text
 end
 
--- The ticket with that number in a line, which is a queue or a list.
+-- The ticket with that number in a line: in a queue, numbers are tickets; in a list, nil is a hole.
 local function ticket_at(lock, line, n)
   if not line.priority then return n end
   return number(redis.call('HGET', lock.key, list_field(line, n)) or nil)
 end
 
--- Removes the first number of a line: a hole, or that of a dead waiter. found and text: of
--- waiter_at().
+-- Removes the first number of a line: a hole, or that of a dead waiter, of which line.dead counts
+-- how many. found and text: of waiter_at(). The caller writes the line.
 local function pass_first(lock, queue, line, ticket, found, text)
   if line.priority then redis.call('HDEL', lock.key, list_field(line, line.first)) end
   line.first = line.first + 1
@@ -205,9 +218,9 @@ local function pass_first(lock, queue, line, ticket, found, text)
   end
 end
 
--- The first waiter of a line. The dead ones before it, and the holes (numbers without a waiter),
--- are removed. most: as of waiter_at(). One call looks at WALK tickets only, and the next call
--- continues: until then no waiter is first, which an empty owner tells.
+-- The first waiter of a line; nil: there is none. The dead ones before it, and the holes (numbers
+-- without a waiter), are removed. most: as of waiter_at(). One call looks at WALK tickets only, and
+-- the next call continues: until then no waiter is first, which one with an empty owner tells.
 local function first_waiter(lock, queue, line, most)
   local from, waiter = line.first, nil
   while line.first <= line.last and not waiter do
@@ -231,9 +244,10 @@ local function first_waiter(lock, queue, line, most)
   return waiter
 end
 
--- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. Those that
--- nest wait only in the order of arrival, and so do all where no waiter has a priority. most: as of
--- waiter_at(); bound: as of is_overdue().
+-- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. The oldest
+-- comes first if it has waited for too long, or there are no lists; otherwise the first one of the
+-- highest priority. Those that nest wait only in the order of arrival. most: as of waiter_at();
+-- bound: as of is_overdue().
 local function first_in_turn(lock, queue, most, bound)
   local oldest = first_waiter(lock, queue, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then
@@ -248,7 +262,8 @@ local function first_in_turn(lock, queue, most, bound)
   return oldest, queue
 end
 
--- Removes the waiter that the caller is, if it is one.
+-- Removes the waiter that the caller is, if it is one: its place, and what lock and lock.queue say
+-- of it.
 local function leave_queue(lock)
   if lock.place then
     local text = redis.call('HGET', lock.key, lock.place)
@@ -258,7 +273,8 @@ local function leave_queue(lock)
   lock.place, lock.queue.mine, lock.listed = nil, nil, nil
 end
 
--- Removes and notifies all waiters of a queue, who then queue again where they belong.
+-- Removes and notifies all waiters of a queue, who then queue again where they belong: the holder
+-- that they nest in is gone.
 local function empty_queue(lock, queue)
   for ticket = queue.first, queue.last do
     local place = place_of(queue, ticket)

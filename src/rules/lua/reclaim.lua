@@ -31,13 +31,13 @@ local function is_alive(family)
   return false
 end
 
--- Finds the holders that are still known: one of the same family, "kin", has the same token; one
--- with a lower token held it before the owner, so it must be gone ("stale"); one with a higher
--- token came after the owner, which must be gone then. Returns nil if the owner cannot hold it
--- again.
+-- Finds the holders that the server still knows, as a copy that it was restored from may have old
+-- ones: one of the same family, "kin", has the same token; one that is in the way with a lower
+-- token held it before the owner, so it must be gone ("stale"); one with a higher token came after
+-- the owner, which must be gone then. Returns nil if the owner cannot hold it again.
 local function find_known_holders(lock, claim)
   local known = { stale = {} }
-  if string.find(';' .. lock.barred, ';!' .. claim.owner .. '=', 1, true) then return nil end
+  if was_taken_away(lock, claim.owner) then return nil end
   if is_barred(lock) then return nil end
   local families = {}
   if lock.held then families = all_families(lock) end
@@ -54,8 +54,8 @@ local function find_known_holders(lock, claim)
   return known
 end
 
--- The family of the owner, named after the owner in which all of it nest. kin: those that are known
--- already; nil: none.
+-- The family of the owner, named after the owner in which all of it nest. kin: the known part of
+-- it; nil: none. If that has had another name, its field goes; the caller writes the family.
 local function join_family(lock, owner, kin)
   local family = { name = kin and common_ancestor(kin.name, owner) or owner,
                    entries = kin and kin.entries or {} }
@@ -66,7 +66,9 @@ local function join_family(lock, owner, kin)
   return family
 end
 
--- Makes the owner of the claim a holder again. known: what find_known_holders() has returned.
+-- Makes the owner of the claim a holder again, with the token and slot that it had, and drops the
+-- stale holders. lock.held may be unknown or old, so prune() makes it anew of the families. known:
+-- what find_known_holders() has returned.
 local function reclaim(lock, claim, known)
   local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, claim.owner, now, claim.mode,
     claim.slot) .. with_attempt(claim.who)
@@ -77,8 +79,9 @@ local function reclaim(lock, claim, known)
   redis.call('HSET', lock.key, 'k', lock.kind,
     'f', whole(math.max(lock.fence, tonumber(claim.fence))))
   keep_key(lock, claim.lease)
+  local function is_stale() return true end
   for _, family in ipairs(known.stale) do
-    remove_entries(lock, family, function() return true end)
+    remove_entries(lock, family, is_stale)
     write_family(lock, family)
   end
   leave_queue(lock)

@@ -28,7 +28,8 @@ local bar, at_least = tonumber(args.bar or 0), tonumber(args.at_least or 0)
 local locks, worst, mirrored = {}, nil, false
 local run_out = {} -- the locks whose lease has ended, where that counts
 
--- Finds the owner's entry, as lock.own. Returns why the release is refused; nil: it is not.
+-- Sets own and family of the lock. Returns why the release is refused; nil: it is not. A strict one
+-- takes an entry whose lease has ended for none, and notes that in run_out.
 local function find_own(lock, i)
   lock.own, lock.family = find_entry(lock, owner)
   local place = lock.place and redis.call('HGET', lock.key, lock.place)
@@ -40,15 +41,16 @@ local function find_own(lock, i)
 end
 
 -- Whether it is enough to remove the owner's live entry: no other client nests in the same family
--- or waits, as lock.extra tells of those that would nest in this owner, and there is no mirror.
+-- or waits, and there is no mirror. lock.extra: the queue of those that wait to nest in this owner.
 local function is_usual(lock)
   return lock.own and not is_dead(lock.own) and not lock.family.entries[2]
     and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
     and not lock.extra
 end
 
--- Loads the locks; where there is none, the reason is noted as the worst. Returns whether the
--- release is usual for each of them; or false and the refusal to return.
+-- Loads the locks, and sets "mirrored". One that does not fit (MISFIT) does not keep the others
+-- from being released: "worst" is what is answered then. Returns whether the release is usual for
+-- each of them; or false and the refusal to return.
 local function load_locks()
   local usual = bar == 0 and at_least == 0
   for i = 1, LOCKS do
@@ -97,12 +99,13 @@ local mirrors = mirrored and open_mirrors()
 local lacking = mirrors and not args.unread and mirrors.lacking(locks)
 if lacking then return lacking end
 
--- A lock that was acquired less than at_least ago runs out when that time has passed. If it was
--- acquired in the future, the clock was set back.
+-- Keeps a lock that was acquired less than at_least ago until that time has passed: its entry
+-- stays, with that deadline, and the note that its run has ended. If it was acquired in the future,
+-- the clock was set back.
 local function let_run_out(lock, own, family)
   remember(lock, family, own, notes)
   -- The end is noted behind the words of WHO, once: the same release may be asked for again.
-  if not string.find(own.rest, ' kept=1', 1, true) then
+  if not has_note(own.rest, 'kept=1') then
     own.rest = own.rest .. (string.sub(own.rest, -1) == ' ' and NOBODY or '') .. ' kept=1'
       .. (notes ~= '' and ' ' or '') .. notes
   end
@@ -114,8 +117,8 @@ local function let_run_out(lock, own, family)
   write_holders(lock, family)
 end
 
--- Notifies the first waiter: it knows when the lease ends only if it was first when it called last,
--- and the end is still the same.
+-- Notifies the first waiter, if it is still kept out, so that it asks when the lease ends: it knows
+-- that only if it was first when it called last, and the end is still the same.
 local function notify_first(lock, parent, family)
   local head = first_in_turn(lock, queue_below(lock, parent))
   if head and head.owner ~= '' and not head.elsewhere
@@ -164,7 +167,7 @@ for _, lock in ipairs(locks) do
     absent[7] = revoked_run(lock, owner)
     -- If the server has forgotten the lock, no other client can have acquired it since.
     local forgotten = grace > 0 and absent[4] == 0 and not run_out[lock]
-      and not string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true)
+      and not was_taken_away(lock, owner)
     if not forgotten then worst = worst or absent end
   end
 end

@@ -40,7 +40,8 @@ local function numbers_of(text)
 end
 local fences = args.fences and numbers_of(args.fences) or {}
 
--- Returns a refusal, or finds which lock is lost.
+-- Loads the locks, with own and family of each, and sets "mirrored". Returns a refusal; or sets
+-- "lost" to the number of the first lock that the owner does not hold any more, and loads no more.
 local function load_locks()
   for i = 1, LOCKS do
     local lock, refusal = load_families(i, owner)
@@ -53,7 +54,7 @@ local function load_locks()
       return nil
     end
     if args.strict and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
-    if string.find(lock.own.rest, ' asked=', 1, true) then
+    if has_note(lock.own.rest, 'asked=') then
       return member_answer({ 'ASKED', now, i, 1, math.max(lock.own.deadline - now, 0),
                          write_entry(lock.own) })
     end
@@ -73,7 +74,10 @@ for i, lock in ipairs(mirrors and locks or {}) do
   end
 end
 
--- fence: that which the quorum has settled on; nil: it keeps its own.
+-- Extends the owner's entry, and writes it; lock.held as well where that makes it untrue, or where
+-- its only family can be noted as the oldest again. Otherwise "earliest" and "longest" may be less
+-- or more than they are, which only makes others look once more. fence: that which the quorum has
+-- settled on; nil: it keeps its own.
 local function renew(lock, fence)
   local own, held = lock.own, lock.held
   own.lease = lease > 0 and lease or own.lease
@@ -94,14 +98,15 @@ end
 local grace = args.epoch
   and grace_left(args.epoch, math.max(lease, locks[1].own and locks[1].own.lease or 0)) or 0
 
--- The fence and the slot of each lock, and whether a lease had run out.
+-- Renews all locks. Returns the answer RENEWED: the fence and the slot of each, and whether a lease
+-- had run out.
 local function renew_all()
   local held, slots, late = {}, {}, 0
   for i, lock in ipairs(locks) do
     -- The lease has run out, but no client came that would have removed the entry: so it is as good
     -- as if the lease had never run out.
     if is_dead(lock.own) then late = 1 end
-    renew(lock, args.member and fences[i])
+    renew(lock, args.member and fences[i]) -- without a quorum, "fences" is only for reclaim_all()
     if lock.mirror then mirrors.follow(lock) end
     held[i], slots[i] = lock.own.fence, lock.own.slot
   end
@@ -123,7 +128,9 @@ if answer then
   return answer
 end
 
--- Has it hold all its locks again. Returns the answer; nil if it cannot have one of them.
+-- Has the owner hold all its locks again, those that the server has forgotten and those that it has
+-- not. First it finds out whether it can have all, as a part would be of no use. Returns the
+-- answer; nil if it cannot have one of them.
 local function reclaim_all()
   local slots, claims, known = numbers_of(args.slots), {}, {}
   for i = 1, LOCKS do

@@ -2,7 +2,7 @@
 -- bit. A character is 48 ("0") and those bits, so that "o" has all six.
 --- @include "lock"
 
--- Marks a slot as taken (1) or free (0).
+-- Marks a slot, counted from 1, as taken (mark 1) or free (0) in lock.slots; the caller writes it.
 local function mark_slot(lock, slot, mark)
   local at = math.ceil(slot / 6)
   local bit, byte = 2 ^ ((slot - 1) % 6), (string.byte(lock.slots, at) or 48) - 48
@@ -12,7 +12,8 @@ local function mark_slot(lock, slot, mark)
     .. string.sub(lock.slots, at + 1)
 end
 
--- Takes the lowest free slot.
+-- Takes the lowest free slot, in the first character with a 0 bit, and returns it. The caller has
+-- found room, so the slot is within the limit.
 local function take_slot(lock)
   local at = string.find(lock.slots, '[^o]') or #lock.slots + 1
   local byte, slot = (string.byte(lock.slots, at) or 48) - 48, (at - 1) * 6 + 1
@@ -22,6 +23,7 @@ local function take_slot(lock)
   return slot
 end
 
+-- Marks the slot as free, and writes that.
 local function free_slot(lock, slot)
   mark_slot(lock, slot, 0)
   redis.call('HSET', lock.key, 'b', lock.slots)

@@ -1,17 +1,19 @@
 -- The waiters of a lock, for inspect.lua.
 --- @include "queue"
 
-local PART = 200    -- tickets
+local PART = 200    -- tickets of which one call reads the places
 local MANY = 100000 -- tickets: a longer queue has mostly holes, or is damaged
 local PLAIN = 12    -- turn of a waiter without a priority
 
+-- Adds the waiter of that place to "waiters", unless it is a dead one, which will be passed over.
 local function add_waiter(base, ticket, text)
   local waiter = text and read_waiter(text)
   if not waiter or waiter.deadline <= now then return end
   waiters[#waiters + 1] = { base = base, ticket = ticket, waiter = waiter }
 end
 
--- Reads all fields at once. The waiters that nest come first, then the others, by their tickets.
+-- Reads all fields at once, and makes "families" and "waiters" of them. The waiters that nest come
+-- first, as no other waiter goes before their holder ends; then the others, by their tickets.
 local function read_whole()
   local fields = redis.call('HGETALL', KEYS[1])
   families, waiters = {}, {}
@@ -30,7 +32,7 @@ local function read_whole()
   end)
 end
 
--- Reads the places from one ticket to another, as far as one part goes. Returns where the next part
+-- Adds the waiters from one ticket to another, as far as one part goes. Returns where the next part
 -- begins.
 local function read_part(from, to)
   local names = {}
@@ -42,9 +44,9 @@ local function read_part(from, to)
   return from + #names
 end
 
--- Where some have a priority, a waiter has a note by which readers find the order: the lower
--- numbers come first, of equals those that are told first; without a note it is PLAIN. Then its
--- number in its list: one that was dropped may have come back behind others that had come later.
+-- The turn of a waiter where some have a priority: lower numbers come first. And of those in a
+-- list, the number there, which their order goes by: one that was dropped may have come back with a
+-- lower ticket behind others that had come later.
 local function turn_of(one, overdue)
   if one.base ~= 'q' then return 1 end
   if overdue then return 2 end
@@ -67,8 +69,9 @@ local function sort_by_turn()
   end)
 end
 
--- Reads the holders and the waiters; of a long queue a part. Returns which tickets are left, for
--- another call.
+-- Reads the holders and the waiters, and makes records of these, with the note turn=N by which
+-- readers find the order, if it is not PLAIN; of a long queue a part. Returns which tickets are
+-- left, for another call.
 local function read_waiters()
   local from, to = number(args.from), number(args.to)
   if not (from and to) then

@@ -10,8 +10,9 @@ local function limit_of(lock)
   return request.mode == 'l' and lock.stored_limit or request.limit
 end
 
--- Finds the lock whose latest successful run began longest ago, if all of them began recently
--- enough. A clock that was set back does not make that last longer.
+-- For --unless-done: the lock whose latest successful run began longest ago ("which", "ago", and
+-- "began"), if those of all locks began recently enough; nil if not. One that seems to have begun
+-- in the future, as the clock was set back, is recent for no longer than any other.
 local function find_done()
   local recent, found = tonumber(args.unless_done), nil
   for i, lock in ipairs(locks) do

@@ -4,7 +4,8 @@
 
 -- Turns -------------------------------------------------------------------------------------------
 
--- How many of a list have come later than the caller; all of it, if these are more than a hundred.
+-- How many of a list have come later than the caller; all of it, if these are COUNTED or more: a
+-- call looks at no more tickets than that.
 local function count_later(lock, list)
   local function is_later(n) return (ticket_at(lock, list, n) or 0) > lock.queue.mine end
   local n = math.max(list.first, list.last - COUNTED + 1)
@@ -13,37 +14,45 @@ local function count_later(lock, list)
   return count_in_use(lock, list, n, list.last)
 end
 
--- The caller's position in the queue. Those of a higher priority that have come later are before
--- it.
+-- The caller's position in the queue, for people; 1: it is first. One in a list comes behind the
+-- lists of higher priorities and those before it in its own. One in no list (a plain one, while all
+-- others have higher priorities) comes behind the tickets before its own, and those of the lists
+-- that have come later.
 local function position_in(lock)
   local queue = lock.queue
   if lock.turn.is_first then return 1 end
-  local lists, found = queue.base == 'q' and lists_of(lock) or {}, 0
+  local lists, before = queue.base == 'q' and lists_of(lock) or {}, 0
   for above = priority + 1, HIGHEST do
     local list = lists[above]
-    if list and lock.listed then found = found + count_in_use(lock, list, list.first, list.last) end
-    if list and not lock.listed then found = found + count_later(lock, list) end
+    if list and lock.listed then
+      before = before + count_in_use(lock, list, list.first, list.last)
+    elseif list then
+      before = before + count_later(lock, list)
+    end
   end
   local list = lock.listed and lists[priority]
-  if not list then return found + count_in_use(lock, queue, queue.first, queue.mine) end
-  found = found + count_in_use(lock, list, list.first, lock.listed)
+  if not list then return before + count_in_use(lock, queue, queue.first, queue.mine) end
+  local position = before + count_in_use(lock, list, list.first, lock.listed)
   -- A waiter that has waited for too long comes first as well.
-  return math.max(found, lock.turn.late and 2 or 1)
+  return math.max(position, lock.turn.late and 2 or 1)
 end
 
--- Whether the caller goes before the first, of the same mode, with which it can share the lock: if
--- it stands in the same line and was called as well. A reader may also be the next one behind those
--- that were called, as they may never come.
+-- Whether the caller need not wait for the first, since they can share the lock: both have the same
+-- mode, which is not exclusive, stand in the same line, and were called. A reader may also be the
+-- next one behind those that were called, as these may never come; where lists say who is next, it
+-- may not. line: that of the first.
 local function goes_along(lock, first, line)
   local queue = lock.queue
   if request.mode == 'x' or not queue.mine or first.mode ~= request.mode then return false end
   if line.priority ~= (lock.listed and priority or nil) then return false end
-  local ordered = line == queue and queue.base == 'q' and next(lists_of(lock))
-  local beyond = request.mode == 's' and not ordered and 1 or 0
+  local by_lists = line == queue and queue.base == 'q' and next(lists_of(lock))
+  local beyond = request.mode == 's' and not by_lists and 1 or 0
   return (lock.listed or queue.mine) <= line.called + beyond
 end
 
--- Whether the caller is a newcomer whose priority puts it before the first in turn.
+-- Whether the caller is a newcomer whose priority puts it before the first in turn: one in a list
+-- of a lower priority, or a plain one that has not waited for too long. Those that nest have no
+-- priorities; and where it is not known yet who is first, none comes before it.
 local function outranks(lock, first, line)
   local queue = lock.queue
   if queue.mine or queue.base ~= 'q' or first.owner == '' then return false end
@@ -84,8 +93,9 @@ local function rival_in_group(lock)
   if waiter and waiter.owner == other then return waiter, place end
 end
 
--- The record of the waiter that came instead; nil if none did. A caller that had a place, and was
--- dropped from it, came before those that wait now.
+-- The record of the waiter that came instead of the caller; nil if none did. send_away_rival() has
+-- noted it in the field g; where the note is gone, a caller that had a place, and was dropped from
+-- it, came before the waiter that has the group's place now.
 local function superseded_by(lock)
   if lock.queue.mine then return nil end
   local superseded = redis.call('HGET', lock.key, 'g') or ''
@@ -95,11 +105,12 @@ local function superseded_by(lock)
   return waiter and record_for_others(waiter)
 end
 
--- Sends away the other waiter. One that was handed the lock in the same moment has no place any
--- more, and runs.
+-- As a newcomer sends away the other waiter of its group: clears that one's place, tells it to
+-- call, and notes in the field g what it is then answered. One that was handed the lock in the same
+-- moment has no place any more, and runs.
 local function send_away_rival(lock)
-  local waiter, place
-  if not lock.queue.mine then waiter, place = rival_in_group(lock) end
+  if lock.queue.mine then return end
+  local waiter, place = rival_in_group(lock)
   if not waiter then return end
   keep_key(lock, request.lease)
   clear_place(lock, place, waiter)
@@ -113,8 +124,8 @@ local function send_away_rival(lock)
   notify(lock, waiter)
 end
 
--- The answer to a caller that was sent away from one of its queues, which leaves all others.
--- Otherwise it sends away the others of its group.
+-- Has a caller that was sent away from one of its queues leave all others, and returns the answer
+-- to it. Any other caller sends away the others of its group, if it is going to wait itself.
 local function settle_group()
   if not args.latest then return nil end
   for i, lock in ipairs(locks) do
@@ -129,7 +140,9 @@ end
 
 -- The decision ------------------------------------------------------------------------------------
 
--- Why the request does not fit the lock; nil if it does.
+-- Why the request can never be granted beside what the lock is now, so that waiting would be wrong:
+-- its mode or limit is not that of the holders, a limit is stored or lacking, or it nests where it
+-- must not. nil: it fits.
 local function misfit(lock)
   local parent, held, wanted, mode = lock.parent, lock.held, limit_of(lock), request.mode
   if parent and args.no_nesting then return 'nested' end
@@ -141,13 +154,16 @@ local function misfit(lock)
   if not held then return nil end
   local same_kind = (held.mode == 'l') == (mode == 'l')
   if same_kind and (mode ~= 'l' or held.limit == wanted) then return nil end
+  -- Perhaps the holders of the other kind are dead.
   if not parent then refresh(lock) end
   if not lock.held then return nil end
   return lock.held.mode == 'l' and 'limit ' .. whole(lock.held.limit) or 'lock'
 end
 
--- Finds the caller's nearest ancestors and places, and sets "dropped" and "left" (places.lua).
--- Returns the refusal of a request that does not fit, or that a recent success makes needless.
+-- Finds the caller's nearest ancestors and places (lock.parent, lock.family, lock.queue), and sets
+-- "dropped" and "left" (places.lua). Returns the refusal of a request that does not fit, that a
+-- recent success makes needless, or that was sent away from its group. An obstacle that ends by
+-- itself is for decide().
 local function place_or_refuse()
   local missing, placed = false, #had > 0
   for i, lock in ipairs(locks) do
@@ -169,40 +185,47 @@ local function place_or_refuse()
   left = dropped and not retake_all_places()
 end
 
--- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
--- or nil; "lacks", how many of the needed locks are not free; "which", the number of the lock to
--- tell of, and "found", what keeps the caller out of it; "free": nothing keeps it out of as many as
--- it needs. Of the locks that are not free, "which" is the first, rather one that others hold than
--- one that is closed.
-local function decide()
+-- Sets obstacle and turn of all the locks. Returns those that the caller can have now, in the order
+-- in which it takes them: of several of which it takes some, one that an ancestor has reserved for
+-- it comes last, since it is its own already. Then which of the others to tell of, and the obstacle
+-- there: the first one; but if that is closed, rather one that others hold.
+local function find_free()
   local free, reserved, blocked, found = {}, {}, nil, nil
   for i, lock in ipairs(locks) do
     local what = obstacle(lock, request.mode, lock.parent, lock.family)
       or mirrors and mirrors.obstacle(lock, args.mirror) or nil
     lock.obstacle, lock.turn = what, find_turn(lock)
     if not what and lock.turn.next then
-      -- Of several of which it takes some, it takes one last that an ancestor has reserved for it.
-      local last = request.take and lock.parent
-        and string.find(lock.parent.rest, ' reserved=1', 1, true)
+      local last = request.take and lock.parent and has_note(lock.parent.rest, 'reserved=1')
       table.insert(last and reserved or free, lock)
     elseif not blocked
       or request.take and found and found.closed and not (what and what.closed) then
       blocked, found = i, what
     end
   end
+  for _, lock in ipairs(reserved) do table.insert(free, lock) end
+  return free, blocked, found
+end
+
+-- Looks at all the locks. Returns a refusal, or nil and the decision: "grant", the locks to grant,
+-- or nil; "lacks", how many of the needed locks are not free; "which", the number of the lock to
+-- tell of, and "found", what keeps the caller out of it; "free": nothing keeps it out of as many as
+-- it needs.
+local function decide()
+  local free, blocked, found = find_free()
   for i, lock in ipairs(locks) do
     if lock.damaged then return { 'MISFIT', now, 'damaged', i } end
   end
   while #free > request.needed do table.remove(free) end
-  while #free < request.needed and reserved[1] do table.insert(free, table.remove(reserved, 1)) end
   local lacks = request.needed - #free
   if lacks > 0 then return nil, { lacks = lacks, which = blocked, found = found } end
   if grace > 0 then return nil, { lacks = 0, which = 1 } end
   return nil, { lacks = 0, which = 1, grant = not args.queue_only and free or nil, free = true }
 end
 
--- --replace: asks the holders that keep it out to release the lock, as far as they can hear it; of
--- a semaphore, the one that has had its slot for longest. Returns whether all of them hear it.
+-- --replace: asks the holders that keep the caller out to release the lock, as far as they can hear
+-- it; of a semaphore, the one that has had its slot for longest. Returns whether all of those that
+-- live hear it. A WHO of "-" is of a caller that does not tell who it is.
 local function ask_obstacles(lock)
   local host, user, pid = string.match(request.who, '^(%S+) (%S+) (%S+) ')
   local notes, all = 'why=--replace', true

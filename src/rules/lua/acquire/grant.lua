@@ -5,7 +5,8 @@
 
 local mirrors = args.mirror and open_mirrors()
 
--- The fence, slot and stored limit of each lock; 0 for those that --any left out.
+-- The answer GRANTED: the fence, slot and stored limit of each lock; 0 for those that --any left
+-- out. It tells limits only if one is stored.
 local function answer_granted()
   local fences, slots, limits, any_stored = {}, {}, {}, false
   for i, lock in ipairs(locks) do
@@ -19,8 +20,9 @@ local function answer_granted()
   return member_answer(answer, locks)
 end
 
--- Issues a token for each lock. As in quick_grant(), the tokens come first, then the time to live,
--- then the holder. Returns the tokens.
+-- Returns a token for each lock of "taken": what a quorum has settled on; or of one that nests, its
+-- ancestor's, so that what checks tokens takes both for one; or else a new one. Writes and counts
+-- them. As in quick_grant(), the tokens come first, then the time to live, then the holder.
 local function issue_fences(taken)
   local issued = {}
   for i, lock in ipairs(taken) do
@@ -56,16 +58,18 @@ local function grant(taken)
   return answer_granted()
 end
 
--- A reservation that is made anew has the reason that is given now.
+-- A reservation that is made anew has the reason that is given now: its WHO in place of that of the
+-- entry, whose words before WHO, and how long it has waited, stay.
 local function replace_reason(own)
-  local entry = string.find(request.who, ' reserved=1', 1, true)
+  local entry = has_note(request.who, 'reserved=1')
     and string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')
   if entry then own.rest = entry .. request.who .. (string.match(own.rest, ' waited=%d+') or '') end
 end
 
--- The same request again, as its answer was lost, or the message that handed the lock over: then
--- the next waiter was not called yet. An entry past its deadline is good, too: another client would
--- have removed it before it took the lock.
+-- Answers the same request again, as its answer was lost, or the message that handed the lock over:
+-- renews the owner's entries, with another lease perhaps, and calls the next waiter of a lock that
+-- can be shared, which was not called yet then. An entry past its deadline is good, too: another
+-- client would have removed it before it took the lock.
 local function repeat_grant(taken)
   if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
   for i, lock in ipairs(taken) do
@@ -84,16 +88,16 @@ local function repeat_grant(taken)
 end
 
 -- The answer to an owner that holds some of what it asks for, or has asked later than by this
--- request. Re-acquiring does not extend a lock that it was asked to release, or of which some keys
--- were taken away: whether it has heard of the grant, only the owner knows, so it releases the rest
--- itself.
+-- request; nil for any other. Sets own and family of all locks. Re-acquiring does not extend a lock
+-- that it was asked to release, or of which some keys were taken away: whether it has heard of the
+-- grant, only the owner knows, so it releases the rest itself.
 local function answer_owner()
   local owned, asked = {}, nil
   for i, lock in ipairs(locks) do
     lock.own, lock.family = find_entry(lock, args.owner)
     if lock.own then
       owned[#owned + 1] = lock
-      asked = asked or string.find(lock.own.rest, ' asked=', 1, true) and i
+      asked = asked or has_note(lock.own.rest, 'asked=') and i
     end
     local place = lock.place and redis.call('HGET', lock.key, lock.place)
     if is_overtaken(lock.own and lock.own.rest or place or '') then return { 'STALE', now } end

@@ -15,15 +15,16 @@ end
 -- and so has left them. place_or_refuse() finds out.
 local dropped, left = false, false
 
--- The ticket of a place; nil if it is not in lock.queue, or there is none.
+-- The ticket of a place; nil if it is not one of lock.queue, or "place" is nil.
 local function ticket_of(lock, place)
   local base = lock.queue.base .. ':'
   return place and string.sub(place, 1, #base) == base and number(string.sub(place, #base + 1))
     or nil
 end
 
--- Finds the queue that the caller belongs to, its ticket there, and its number in the list of its
--- priority, if there are lists. A place in another queue, or one that was passed over, is left.
+-- Sets lock.queue to the one that the caller belongs to, queue.mine to its ticket there, and
+-- lock.listed to its number in the list of its priority, if there are lists. A place in another
+-- queue (its ancestor has got or lost the lock since), or one that was passed over, is left.
 local function find_place(lock)
   lock.queue = queue_below(lock, lock.parent)
   local ticket = ticket_of(lock, lock.place)
@@ -38,7 +39,8 @@ local function find_place(lock)
   end
 end
 
--- Whether the waiters of priority 0 are in a list, too.
+-- Whether the waiters of priority 0 are in a list, too: they are while one with a lower priority
+-- may come behind them (queue.lua).
 local function plain_are_listed(lock)
   for low = LOWEST, 0 do
     if lists_of(lock)[low] then return true end
@@ -46,15 +48,17 @@ local function plain_are_listed(lock)
   return false
 end
 
--- A list without waiters. Its numbers begin with the ticket of its first waiter: no earlier list of
--- this priority has got as far, so a waiter that comes back with its number there is in front.
--- None of them was called: see CALLED in lock.lua.
+-- A list without waiters. Its numbers begin with the ticket of its first waiter, and are never
+-- higher than the tickets of later ones. So those of an earlier list of this priority are lower,
+-- and a waiter that comes back with one is in front. None was called.
 local function new_list(of_priority, ticket)
   return { priority = of_priority, first = ticket, last = ticket - 1, called = ticket - 1 }
 end
 
--- Puts the waiters of priority 0 into a list, in their order. The caller has no record yet. None of
--- them is far any more: the first of the list may be far from the first of the queue.
+-- Puts the waiters of priority 0 into a list, in their order, since the first one with a lower
+-- priority comes, which they go before: the queue alone does not say so. The caller has no record
+-- yet. None of them is far any more: distance is that from the first of the queue, which the first
+-- of the list may be far from. The caller of this function writes lock.lists.
 local function list_plain(lock)
   local list = new_list(0, lock.queue.first)
   for ticket = lock.queue.first, lock.queue.last do
@@ -73,39 +77,46 @@ local function list_plain(lock)
   lock.lists[0] = list
 end
 
--- Puts the caller into the list of its priority: at its former number, if that is not taken.
+-- Returns the caller's number in a list: its former one, if no other waiter has that, or else the
+-- last. Widens the list to hold it, and counts the caller as one that was not called.
+local function number_in_list(lock, list, former)
+  if former and former >= 1 and former <= list.last
+    and redis.call('HEXISTS', lock.key, list_field(list, former)) == 0 then
+    list.first, list.called = math.min(list.first, former), math.min(list.called, former - 1)
+    return former
+  end
+  list.last = list.last + 1
+  return list.last
+end
+
+-- Puts the caller, which has its ticket, into the list of its priority, and sets lock.listed.
+-- Callers of priority 0 need none as long as plain waiters are not listed; those that nest have
+-- none. former: the number that it had; nil: none.
 local function join_list(lock, former)
   if lock.queue.base ~= 'q' or priority == 0 and not plain_are_listed(lock) then return end
   if priority < 0 and not plain_are_listed(lock) then list_plain(lock) end
   local list = lists_of(lock)[priority] or new_list(priority, lock.queue.mine)
-  if former and former >= 1 and former <= list.last
-    and redis.call('HEXISTS', lock.key, list_field(list, former)) == 0 then
-    list.first, list.called = math.min(list.first, former), math.min(list.called, former - 1)
-    lock.listed = former
-  else
-    list.last = list.last + 1
-    lock.listed = list.last
-  end
+  lock.listed = number_in_list(lock, list, former)
   lock.lists[priority] = list
   redis.call('HSET', lock.key, list_field(list, lock.listed), whole(lock.queue.mine))
   write_lists(lock)
 end
 
--- Lowers how long others may pass a waiter to the caller's bound: the smallest of those that wait
--- counts. is_empty: no other client waits.
+-- lock.bound is for how long others may pass the lock's waiters: the least that one of them asks
+-- for. Lowers it to what the caller, which joins them, asks for; an empty queue has none, so there
+-- the caller's is the least. is_empty: no other client waits.
 local function lower_passing_bound(lock, is_empty)
-  -- This loads lock.bound as well.
-  lists_of(lock)
+  lists_of(lock) -- loads lock.bound
   local least = is_empty and bound or math.min(bound, lock.bound)
   if least == lock.bound then return end
   lock.bound = least
   write_lists(lock)
 end
 
--- Tickets are issued once. A waiter that was dropped while it could not call (stopped, cut off, or
--- the server stopped) comes back to its own ticket, so that an outage does not change the order.
--- place: the one that it had; former: its number in the list of its priority, if it had one.
--- Returns whether it has that place now.
+-- Gives the caller back the place that it had, from which it was dropped while it could not call
+-- (stopped, cut off, or the server stopped), so that an outage does not change the order. No other
+-- waiter can have it: tickets are issued once. former: its number in the list of its priority, if
+-- it had one. Returns whether it has that place now; renew_place() writes its record there.
 local function retake_place(lock, place, former)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return lock.place == place end
@@ -123,9 +134,9 @@ local function retake_place(lock, place, former)
   return true
 end
 
--- Comes back to all queues or to none: the order of two waiters in one must be that in all others.
--- So the places that are left must be those that it was told, of which the lost ones were a part: a
--- server that was restored from a file, or an answer that was lost, may have others.
+-- Comes back to all queues or leaves all: the order of two waiters in one must be that in all
+-- others. So the places that it still has must be those that it was told, too: a server that was
+-- restored from a file, or an answer that was lost, may have others. Returns whether it is in all.
 local function retake_all_places()
   for i, lock in ipairs(locks) do
     if not retake_place(lock, had[i], had_listed[i]) then
@@ -138,7 +149,8 @@ local function retake_all_places()
   return true
 end
 
--- Gives the caller the ticket behind all others; renew_place() writes its record there.
+-- Gives the caller the ticket behind all others: sets queue.mine and lock.place; renew_place()
+-- writes its record there.
 local function join_queue(lock)
   local queue = lock.queue
   local is_empty = queue.first > queue.last
@@ -155,8 +167,9 @@ local function join_queue(lock)
   join_list(lock)
 end
 
--- The caller's record in the queue. From one time on, the same in the queues of all its keys, no
--- other waiter passes it.
+-- The caller's record in the queue. One that waits for several keys notes from when on no other
+-- waiter passes it, by the least bound of all their queues: where that was the time of one queue
+-- only, two such waiters could wait for each other (is_overdue()).
 local function new_record(lock)
   local who, least = request.who .. rank_note(lock), bound
   if locks[2] then
@@ -170,9 +183,21 @@ local function new_record(lock)
   return { owner = args.owner, since = whole(now), mode = request.mode, who = who }
 end
 
--- Keeps the place for another while. The record changes only in its number, in whether it waits for
--- other keys, and in what it offers this time. A waiter that was called and cannot go must be
--- called again. Returns for how long the place of a far waiter is kept.
+-- The caller was called, cannot go, and so must be called again: it counts as one that was not, in
+-- the queue and in its list. Writes both.
+local function forget_call(lock)
+  local queue, list = lock.queue, lock.listed and lists_of(lock)[priority]
+  queue.called = math.min(queue.called, queue.mine - 1)
+  write_queue(lock, queue)
+  if list and list.called >= lock.listed then
+    list.called = lock.listed - 1
+    write_lists(lock)
+  end
+end
+
+-- Keeps the caller's place for another while, or makes it. A record that is there changes only in
+-- the number of its request, in whether it waits for other keys, and in what it offers this time.
+-- Returns for how long the place of a far waiter is kept.
 local function renew_place(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
@@ -181,23 +206,19 @@ local function renew_place(lock)
   if group then redis.call('HSET', lock.key, group, args.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
   waiter.who = with_attempt(waiter.who)
-  -- Until the first has called, which was told to, all that call stay near: it may be dead.
+  -- Only in a queue without lists is the distance that from the first. And while that one is far
+  -- itself, it was told to call and has not: it may be dead, so all that call stay near.
   local usual = queue.base == 'q' and not next(lists_of(lock))
     and not (lock.turn.first and lock.turn.first.far)
   local kept = set_place_ttl(lock, waiter, queue.mine, usual and request.far_ttl or 0)
+  -- The caller could go here, so it waits for another of its keys.
   local elsewhere = lock.turn.next and not lock.obstacle and grace == 0
   if elsewhere and not waiter.elsewhere and lock.turn.is_first then
     wake_passing(lock, queue, lock.parent, lock.family)
   end
   waiter.elsewhere = elsewhere
   redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
-  queue.called = math.min(queue.called, queue.mine - 1)
-  write_queue(lock, queue)
-  local list = lock.listed and lists_of(lock)[priority]
-  if list and list.called >= lock.listed then
-    list.called = lock.listed - 1
-    write_lists(lock)
-  end
+  forget_call(lock)
   keep_key(lock, 0)
   return kept
 end
@@ -209,6 +230,7 @@ local function leave_and_wake(lock)
   if placed then wake(lock, lock.parent, lock.family) end
 end
 
+-- Leaves the queues of all locks.
 local function leave_all()
   for _, lock in ipairs(locks) do leave_and_wake(lock) end
 end

@@ -4,8 +4,8 @@
 --- @include "fence"
 --- @include "member"
 
--- The fence of a new holder, which is what a quorum has settled on, if it has; and the last fence
--- that was issued.
+-- The fence of a new holder of the ith lock, which is what a quorum has settled on, if it has; and
+-- the last fence that was issued: both as text. Raises lock.fence, which the caller writes.
 local function new_fence(lock, i)
   local settled = request.settled and number(request.settled[i])
   if not settled then
@@ -16,7 +16,8 @@ local function new_fence(lock, i)
   return whole(settled), whole(lock.fence)
 end
 
--- Whether no holder is in the way, no client waits, and no holder that shares it may be dead.
+-- Whether no holder is in the way, no client waits, and no holder that shares it may be dead. What
+-- would need a second look makes it false: then the whole acquisition decides.
 local function is_open(lock)
   local h, mode = lock.held, request.mode
   if lock.place or lock.stored_limit or lock.paused then return false end
@@ -30,8 +31,8 @@ local function is_open(lock)
     and (mode == 's' or h.count < request.limit) and not is_in_doubt(h)
 end
 
--- Grants all the locks; nil if that takes more than to write it down. checked: check_conditions()
--- lets the request pass.
+-- Grants all the locks; nil if that takes more than to write it down. It is tried before
+-- check_conditions(), if that would have nothing to check, and once more, "checked", behind it.
 local function quick_grant(checked)
   -- A waiter that may have been superseded is not let in unasked.
   if args.places or args.queue_only or grace > 0 or args.mirror or done or request.take

@@ -1,15 +1,16 @@
 -- The answers of acquire.lua to a caller that is kept out.
 --- @include "acquire/decide"
 
--- The obstacle, in the words of a refusal: the holders, or else the first in the queue.
+-- Why the caller must wait for the lock, in the words of describe_obstacle(): the holders, or, if
+-- there are none in its way, the first in the queue.
 local function describe_reason(lock, found)
   local first = not lock.turn.is_first and lock.turn.first
   if found or not first or not first.who then return describe_obstacle(found) end
   return 0, 0, record_for_others(first)
 end
 
--- The answer 'CLOSED'. places: of the caller; '': it does not wait. waiting: its position, or how
--- many wait. kept: as in queue_up().
+-- The answer CLOSED: no newcomer is let in. places: of the caller; '': it does not wait. waiting:
+-- its position; of one that does not wait, how many do. kept: as in queue_up().
 local function describe_closed(decision, places, waiting, kept)
   local pause = locks[decision.which].paused
   local closed = { 'CLOSED', now, pause and pause.till - now or 0, places, waiting,
@@ -17,7 +18,8 @@ local function describe_closed(decision, places, waiting, kept)
   return with_far_ttl(closed, kept, 9)
 end
 
--- The answer to a caller that does not wait.
+-- The answer to a caller that does not wait; counts it as refused, unless another request of the
+-- same caller says the same: to the other members of a quorum, or about the other keys.
 local function refuse(decision)
   local lock, found = locks[decision.which], decision.found
   local waiting = lock.queue.last - lock.queue.first + 1
@@ -29,8 +31,8 @@ local function refuse(decision)
   return member_answer(held)
 end
 
--- The caller's position in the queue; if it takes some of several locks, the best one of those that
--- it does not get.
+-- The caller's position in the queue of the lock that it is told of; if it takes some of several
+-- locks, the best one of those that it does not get. If nothing keeps it out, it comes first.
 local function best_position(decision)
   if decision.free then return 1 end
   local best = position_in(locks[decision.which])
@@ -50,8 +52,10 @@ local function ms_until_free()
   return till < math.huge and math.max(till - now, 0) or 0
 end
 
--- Gives the caller a place in the queue of each lock, or keeps that. Returns the answer. kept: for
--- how long the place of a caller that is far from its turn is kept, ms.
+-- Gives the caller a place in the queue of each lock, or keeps that, and calls those that it does
+-- not keep out: whoever was behind it where it has left its places, and the first where it could go
+-- itself but for its other keys. Returns the answer. kept: for how long the place of a caller that
+-- is far from its turn is kept, ms.
 local function queue_up(decision)
   for _, each in ipairs(locks) do
     make_key(each)

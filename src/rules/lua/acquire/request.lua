@@ -15,8 +15,8 @@ local request, locks = nil, {}
 -- for how many ms nothing new is granted, and a recent success that makes the request needless.
 local globs, grace, done = nil, 0, nil
 
--- Reads the arguments, and fills in what the call leaves out. Returns the refusal if the call has
--- come too late.
+-- Makes "request" of the arguments, and fills in what the call leaves out. Returns the refusal if
+-- the call has come too late.
 local function parse_request()
   if is_late(now) then return { 'STALE', now } end
   local who = with_attempt(args.who or '')
@@ -41,9 +41,9 @@ local function parse_request()
   end
 end
 
--- Loads all the locks. Returns the refusal to return, if there is one. A pause of a GLOB marks each
--- lock that was acquired before, and so does a minimum version. A client that has no right to the
--- key of the pauses acquires locks all the same.
+-- Loads all the locks into "locks"; and "globs", if one was never acquired, as a pause of a GLOB
+-- marks each that was, and so does a minimum version. Returns the refusal to return, if there is
+-- one. A client that has no right to the key of the pauses acquires locks all the same.
 local function load_request()
   local unused = false
   for i = 1, LOCKS do

@@ -1,10 +1,11 @@
 -- A place in the queue, as acquire.lua keeps it. NEAR and far are explained in waiter.lua.
 --- @include "acquire/conditions"
---- @include "waiter"
+--- @include "queue"
 
 local COUNTED = 100 -- tickets
 
--- The token and the limit with which the lock may be handed over to this place, and until when.
+-- The offer of this place, as lock.lua describes it: with its token the lock may be handed over to
+-- the caller, by message. nil if the caller accepts none.
 local function make_offer(lock)
   if not args.accept_by_message then return nil end
   local lasts = tonumber(args.accept_ms)
@@ -12,10 +13,11 @@ local function make_offer(lock)
                         whole(lasts) }, '/')
 end
 
--- Keeps a waiter's place for another while: for the usual time, or, if it is far, for longer, by
--- the square of how far back it is, and for far_ttl at most. A far waiter offers nothing, as its
--- offer would be too old when its turn comes. The caller of this function writes the record.
--- Returns for how many ms the place of a far waiter is kept; nil or false for any other.
+-- Keeps the caller's place for another while: sets the waiter's deadline, its offer and its mark
+-- "far"; the caller of this function writes the record. A far place is kept for longer, by the
+-- square of how far back it is, and for far_ttl ms at most: so many far waiters call no more often
+-- than a few. It offers nothing, as its offer would be too old when its turn comes. Returns for how
+-- many ms a far place is kept; nil or false for any other.
 local function set_place_ttl(lock, waiter, ticket, far_ttl)
   local share = (ticket - lock.queue.first) / NEAR
   local far_kept = math.min(far_ttl, math.floor(request.place_ttl * share * share))
@@ -33,12 +35,15 @@ local function with_far_ttl(answer, kept, at)
   return answer
 end
 
--- How many tickets of a line, from one to another, are in use. Only a request that counts leaves
--- out the holes, and no more than a hundred: the cost of a heartbeat must not grow with the queue.
+-- How many tickets of a line, from one to another, have a waiter. This is for people: so only a
+-- request with args.count, which somebody watches, looks for the holes, and only among fewer than
+-- COUNTED tickets, as the cost of a heartbeat must not grow with the queue. Otherwise all count.
 local function count_in_use(lock, line, first, last)
   if not args.count or last - first >= COUNTED then return last - first + 1 end
-  local names, used, before = {}, 0, (line.base or 'o:' .. line.priority) .. ':'
-  for n = first, last do names[#names + 1] = before .. whole(n) end
+  local names, used = {}, 0
+  for n = first, last do
+    names[#names + 1] = line.priority and list_field(line, n) or place_of(line, n)
+  end
   if not names[1] then return 0 end
   for _, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
     if text then used = used + 1 end
