@@ -398,6 +398,22 @@ static void choose_remake(void)
     choose(&remade[1], SET, remade[0].errand.starts + chance_below(100 * MS));
 }
 
+/* The latch opens, or vanishes, when a waiter has looked at it twice, and so listens. */
+static void choose_news(void)
+{
+    struct action *wait = &latch.actions[latch.count], *news = wait + 1;
+
+    if (latch.count + 2 > COMMANDS)
+        return;
+    latch.count += 2;
+    choose(wait, WAIT, world.now + chance_below(3 * SEC));
+    wait->errand.waits = chance_below(20 * SEC);
+    choose(news, one_in(2) ? COUNT : DELETE, world.now + 4 * SEC + chance_below(3 * SEC));
+    news->id = 0;
+    if (news->verb == COUNT)
+        news->number = 3;
+}
+
 /* rlock-latch(1): "A quorum and ZooKeeper have no latches". */
 void latch_choose(void)
 {
@@ -416,4 +432,6 @@ void latch_choose(void)
     }
     if (one_in(4))
         choose_remake();
+    if (one_in(3))
+        choose_news();
 }

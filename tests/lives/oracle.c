@@ -1087,10 +1087,18 @@ static void check_released(void *arg)
                run->number, (int)run->outcome.outcome);
 }
 
+/* Nothing else has struck it. An agent that owes an answer is continued. */
+static bool has_stopped_agent(const struct run *run)
+{
+    return run->agent_stopped && !run->agents_killed && !run->supervisor_stopped && !run->killed &&
+           !run->suspended && !run->paused;
+}
+
 static void check_release(struct run *run)
 {
     enum outcome outcome = run->outcome.outcome;
-    bool calm = !run->faulted && !circumstances.network_bad && !kernel.kill_takes;
+    bool answers = !run->faulted || (has_stopped_agent(run) && run->ended_held);
+    bool calm = answers && !circumstances.network_bad && !kernel.kill_takes;
     bool certain = (outcome == OUTCOME_COMPLETED || outcome == OUTCOME_NOT_ACQUIRED) &&
                    !may_come_twice() && replication.rule == REPLICAS_NONE && !run->at_least;
     bool admitted = run->at_least || network_is_disturbed() || outcome == OUTCOME_FAILED ||
