@@ -77,6 +77,17 @@ END
     RLOCK_CONFIG=$T/config run -0 rlock run k -- rlock run -n k -- rlock run -n k -- true
 }
 
+@test "H103 a RLOCK_URL without a scheme, where another URL counts, hands no password on" {
+    local url
+    for url in ann:hidd3n@host redis:/ann:hidd3n@host "hidd3n@host redis://ann:hidd3n@other"; do
+        RLOCK_URL=$url run -0 rlock run -u "unix://ann:s3cret@$REDIS_SOCK" k -- \
+            sh -c 'env; tr "\0" "\n" <"/proc/$PPID/environ"'
+        [[ $output == *RLOCK_URL=*@host* && $output != *hidd3n* ]]
+    done
+    url=exec:some/ann@host
+    RLOCK_URL=$url prints 0 "$url" run -u "unix://ann:s3cret@$REDIS_SOCK" k -- printenv RLOCK_URL
+}
+
 @test "H134 an outer rlock is not blamed for what is not its doing" {
     blameless() { # COMMAND...
         run -77 --separate-stderr "$@"

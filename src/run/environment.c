@@ -38,6 +38,19 @@ static enum variable variable_of(const char *entry)
     return VARIABLE_OTHER;
 }
 
+/* Overwrites what may be a password in words without a scheme. rlock takes none of them for a URL,
+ * but it may have another one. */
+static void hide_in_words(char *text)
+{
+    size_t length;
+
+    for (const char *word = text; (word = urls_word(word, &length)); word += length) {
+        const char *at = memrchr(word, '@', length);
+        if (at && !memmem(word, length, "://", 3) && strncmp(word, "exec:", 5) != 0)
+            memset(text + (word - text), '*', (size_t)(at - word));
+    }
+}
+
 void environment_hide(char **entries)
 {
     for (; *entries; entries++) {
@@ -46,10 +59,12 @@ void environment_hide(char **entries)
             continue;
         char *value = strchr(*entries, '=') + 1;
         *entries = mem_strdup(*entries);
-        if (variable == VARIABLE_PASSWORD)
+        if (variable == VARIABLE_PASSWORD) {
             memset(value, '*', strlen(value));
-        else
+        } else {
             urls_blot(value);
+            hide_in_words(value);
+        }
     }
 }
 
@@ -68,6 +83,7 @@ static char *without_passwords(const char *entry)
         }
         memmove(text + start, text + start + length, strlen(text + start + length) + 1);
     }
+    hide_in_words(text);
     return copy;
 }
 
