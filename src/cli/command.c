@@ -321,15 +321,6 @@ struct survey_request command_request(const struct call *call)
                                    .pattern_count = call->arguments.word_count};
 }
 
-void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer)
-{
-    struct survey_request request = command_request(call);
-
-    request.runs = runs;
-    request.idle = idle;
-    query_survey(&call->query, &request, &call->list, answer);
-}
-
 int command_load_json(const struct call *call)
 {
     char fault[256];

@@ -123,9 +123,6 @@ int command_refuse_setting(const struct call *call, enum setting id, const char 
 int command_open(struct call *call);
 /* Returns a request for the KEYs and GLOBs of the command line. */
 struct survey_request command_request(const struct call *call);
-/* query_survey() of the KEYs and GLOBs of the command line into call->list. runs, idle: as of
- * struct survey_request. */
-void command_survey(struct call *call, unsigned runs, bool idle, struct answer *answer);
 /* json_load() for a command; the same. */
 int command_load_json(const struct call *call);
 /* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a

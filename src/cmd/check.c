@@ -45,11 +45,14 @@ static int take_thresholds(struct call *call)
 static enum severity judge_thresholds(struct check *check, struct strbuf *line)
 {
     const struct arguments *given = &check->call.arguments;
-    /* Also those of locks that are not held. */
-    bool needs_runs = check->thresholds[MEASURE_NOT_DONE].given;
+    struct survey_request request = command_request(&check->call);
     struct answer answer;
 
-    command_survey(&check->call, needs_runs ? 1 : 0, needs_runs, &answer);
+    if (check->thresholds[MEASURE_NOT_DONE].given) {
+        request.runs = 1;
+        request.idle = true; /* also those of locks that are not held */
+    }
+    query_survey(&check->call.query, &request, &check->call.list, &answer);
     lock_list_refuse(&check->call.list, &answer);
     if (answer.verdict == VERDICT_GRANTED) {
         const struct thresholds_subject subject = {check->call.list.locks, check->call.list.pauses,

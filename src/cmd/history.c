@@ -44,11 +44,14 @@ static int print_history(struct call *call)
 {
     const struct render_style style = {.color = command_has_color(call),
                                        .width = screen_is_there() ? screen_window().columns : 0};
+    struct survey_request request = command_request(call);
     struct strbuf out = {0};
     struct answer answer;
     size_t count;
 
-    command_survey(call, QUERY_RUNS_ALL, true, &answer);
+    request.runs = QUERY_RUNS_ALL;
+    request.idle = true;
+    query_survey(&call->query, &request, &call->list, &answer);
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(call, &answer);
     struct past_run *runs FREED = past_runs_collect(&call->list.locks, &count);

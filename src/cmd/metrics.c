@@ -41,10 +41,12 @@ static int check_metrics(struct call *call)
 static int execute_metrics(struct call *call)
 {
     bool memory = store_can(&call->settings.address, STORE_MEMORY);
+    struct survey_request request = command_request(call);
     struct strbuf text ENDED_BY(strbuf_free) = {0};
     struct answer answer;
 
-    command_survey(call, 0, memory, &answer);
+    request.idle = memory;
+    query_survey(&call->query, &request, &call->list, &answer);
     bool up = answer.verdict == VERDICT_GRANTED || call->list.misfits.count > 0;
     metrics_render(&text, up ? &call->list : NULL, memory);
     int status = write_metrics(call, &text);

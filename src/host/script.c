@@ -139,8 +139,8 @@ static bool is_in_reach(struct slice key)
     return !scripts.overreached;
 }
 
-/* Leaves the command's reply. */
-static int call_command(lua_State *lua, bool raises)
+/* Runs the command, and leaves its reply on the stack. */
+static void push_reply(lua_State *lua)
 {
     int count = lua_gettop(lua);
     /* Lua frees it, whatever happens. */
@@ -149,20 +149,21 @@ static int call_command(lua_State *lua, bool raises)
     if (!make_words(lua, words, count))
         command_push_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
     else if (!command_run(lua, scripts.unit, scripts.extra, is_in_reach, words, (size_t)count))
-        return luaL_error(lua, "the unit must be done again");
+        luaL_error(lua, "the unit must be done again");
     if (scripts.overreached)
-        return luaL_error(lua, "the script touches a key that is not among its KEYS");
-    return raises && is_error(lua) ? lua_error(lua) : 1;
+        luaL_error(lua, "the script touches a key that is not among its KEYS");
 }
 
 static int redis_call(lua_State *lua)
 {
-    return call_command(lua, true);
+    push_reply(lua);
+    return is_error(lua) ? lua_error(lua) : 1;
 }
 
 static int redis_pcall(lua_State *lua)
 {
-    return call_command(lua, false);
+    push_reply(lua);
+    return 1;
 }
 
 static int redis_sha1hex(lua_State *lua)

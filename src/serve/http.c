@@ -275,11 +275,11 @@ static void break_off(const struct client *client)
     shutdown(info->connect_fd, SHUT_RDWR);
 }
 
-/* At the limit, further connections wait in the kernel. */
-static void set_listening(struct http *http, bool on)
+/* Watches the listeners for these events; 0: further connections wait in the kernel. */
+static void watch_listeners(struct http *http, int events)
 {
     for (size_t i = 0; i < http->listener_count; i++)
-        http->listeners[i].events = on ? LOOP_READ : 0;
+        http->listeners[i].events = events;
 }
 
 /* Counts clients as they come and leave. At the limit, one that has sent no request leaves
@@ -296,7 +296,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
         client->until = moment_plus(moment_now(), LIFETIME);
         *find_client(http, NULL) = client;
         http->client_count++;
-        set_listening(http, http->client_count < CONNECTIONS_MAX);
+        watch_listeners(http, http->client_count < CONNECTIONS_MAX ? LOOP_READ : 0);
         arm_limit(http);
         /* At the limit, makes room for the next one. The last to come has its time to speak. */
         struct client *silent = http->clients;
@@ -310,7 +310,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
             *place = client->next;
             free(client);
             http->client_count--;
-            set_listening(http, true);
+            watch_listeners(http, LOOP_READ);
             arm_limit(http);
         }
     }
@@ -368,7 +368,7 @@ static void on_connecting(struct loop_io *io, int events)
     if (fd >= 0)
         MHD_add_connection(http->daemon, fd, plain, length); /* closes it in any case */
     else if ((errno == EMFILE || errno == ENFILE) && http->clients)
-        set_listening(http, false); /* until one of these has ended */
+        watch_listeners(http, 0); /* until one of these has ended */
     run_daemon(http);
 }
 
@@ -399,7 +399,7 @@ struct http *http_start(struct loop *loop, struct loop_io *listeners, size_t cou
     loop_add(loop, &http->io);
     http->listeners = listeners;
     http->listener_count = count;
-    set_listening(http, true);
+    watch_listeners(http, LOOP_READ);
     for (size_t i = 0; i < count; i++) {
         listeners[i].ready = on_connecting;
         listeners[i].owner = http;

@@ -759,8 +759,8 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
                                              .pattern_count = 1,
                                              .heard = request->heard,
                                              .heard_arg = request->heard_arg};
-        store->marks = redis_survey_new(store->session, store->prefix, &store->terms, &which,
-                                        SURVEY_MARKS, false);
+        store->marks =
+            redis_survey_new(store->session, store->prefix, &store->terms, &which, SURVEY_MARKS);
         store->part_time = moment_until(loop_now(store->loop), store->until);
     }
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
@@ -771,7 +771,7 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
 static void call_survey(struct redis_store *store, const struct survey_request *request)
 {
     store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request,
-                                     SURVEY_LOOKS, store->asking);
+                                     store->asking ? SURVEY_LOOKS_ASKING : SURVEY_LOOKS);
     store->part_time = moment_until(loop_now(store->loop), store->until);
     redis_session_check_role(store->session);
     redis_survey_ask(store->survey, store->until);

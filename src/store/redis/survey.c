@@ -71,8 +71,7 @@ static char *name_of(const struct redis_survey *survey, const char *name)
 
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
                                       const struct redis_terms *terms,
-                                      const struct survey_request *request, enum survey_task task,
-                                      bool asking)
+                                      const struct survey_request *request, enum survey_task task)
 {
     struct redis_survey *survey = mem_zeroed(sizeof *survey);
 
@@ -82,7 +81,7 @@ struct redis_survey *redis_survey_new(struct redis_session *session, const char 
     survey->grace = terms->pauses ? terms->marker : NULL; /* where the locks are */
     survey->request = *request;
     survey->marking = task == SURVEY_MARKS;
-    survey->asking = asking;
+    survey->asking = task == SURVEY_LOOKS_ASKING;
     snprintf(survey->runs, sizeof survey->runs, "%u", request->runs);
     strcpy(survey->cursor, "0");
     if (request->pattern_count == 0)

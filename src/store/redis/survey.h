@@ -10,18 +10,20 @@ struct redis_terms;
 struct redisReply;
 struct redis_survey;
 
-/* Of each lock: looks at it, or marks it as the pauses of GLOBs say. */
-enum survey_task { SURVEY_LOOKS, SURVEY_MARKS };
+/* The task of a survey with each lock. */
+enum survey_task {
+    SURVEY_LOOKS,
+    SURVEY_LOOKS_ASKING, /* on a node of a Cluster that is only about to get its slot */
+    SURVEY_MARKS,        /* marks it as the pauses of GLOBs say */
+};
 
 /* Copies the patterns of the request. terms: have the keys of the pauses of GLOBs, which the
  * request's "paused" is told of, and which unused locks are shown with, and of the server's grace;
  * NULL: none. Borrowed like the prefix. The session carries the survey's batches; its owner hands
- * the replies to redis_survey_hear(). asking: the node of a Cluster is only about to get the
- * slot. */
+ * the replies to redis_survey_hear(). */
 struct redis_survey *redis_survey_new(struct redis_session *session, const char *prefix,
                                       const struct redis_terms *terms,
-                                      const struct survey_request *request, enum survey_task task,
-                                      bool asking);
+                                      const struct survey_request *request, enum survey_task task);
 /* Harmless for NULL. */
 void redis_survey_free(struct redis_survey *survey);
 
