@@ -93,6 +93,15 @@ start_server() {
     start_server
     # The file is as bad as the warning says; a server that keeps them would need no warning.
     rlock status -q lost
+    # The advice can be followed where no user may administer the server.
+    rlock acquire --lease 1h kept >/dev/null
+    add=${output#*replay*-> add }
+    add=${add%% to its line *}
+    sed -i '/^user default off/d' "$T/etc/redis/used.conf"
+    echo "user default off $add" >>"$T/etc/redis/used.conf"
+    kill_redis "$T/data"
+    start_server
+    run -75 rlock status -q kept
 }
 
 # CONFIG REWRITE, as a Sentinel does it, writes what the running server has.

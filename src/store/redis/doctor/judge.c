@@ -297,7 +297,9 @@ static void judge_replay(const struct server_facts *facts, const struct requirem
         return;
     if (facts->replay == REPLAY_DENIED)
         diagnosis_add(diagnosis, "replay", requirements->grace ? LEVEL_NOTE : LEVEL_WARNING,
-                      "ACL SETUSER default +@all ~* &*; if it is off, it stays off; " ACL_KEEPS,
+                      "add +@all ~* &* to its line 'user default' in redis.conf or the aclfile "
+                      "before the restart, and whoever may: ACL SETUSER default +@all ~* &*; if it "
+                      "is off, it stays off",
                       "a restart forgets all locks: it replays its append-only file as the user "
                       "default, who lacks the rights");
     else if (facts->replay == REPLAY_ALLOWED)
@@ -305,7 +307,8 @@ static void judge_replay(const struct server_facts *facts, const struct requirem
                       "the user default may replay the append-only file");
     else
         diagnosis_add(diagnosis, "replay", LEVEL_NOTE,
-                      "allow +acl|dryrun (Redis 7.0), or look: ACL GETUSER default",
+                      "look at 'user default' in redis.conf or the aclfile: it needs +@all ~* &*; "
+                      "the right +acl|dryrun (Redis 7.0) lets the doctor look",
                       "cannot tell whether the user default may replay the append-only file");
 }
 
