@@ -38,7 +38,9 @@ case $* in
 "delete pod --now "*) exec elsewhere kill "$4" ;;
 esac
 END
-    printf '#!/bin/sh\nexec elsewhere run "${2#--unit=}"\n' >"$T/bin/systemd-run"
+    # Without --collect, a unit that was killed stays with systemd, as failed.
+    printf '#!/bin/sh\n[ "$1 $2" = "--wait --collect" ] && exec elsewhere run "${3#--unit=}"\n' \
+        >"$T/bin/systemd-run"
     printf '#!/bin/sh\nexec elsewhere kill "$3"\n' >"$T/bin/systemctl"
     printf '#!/bin/sh\ncat >"$T/job.$$"; echo "job $T/job.$$" >"$T/daemon"\n' >"$T/bin/at"
     chmod +x "$T/bin/"*
