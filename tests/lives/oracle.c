@@ -249,10 +249,9 @@ static void check_done(const struct run *run)
     }
 }
 
-/* rlock(7): where the supervisor was killed, "the agent ends the command and its descendants". */
 static bool has_left_others(const struct run *run)
 {
-    for (int i = 0; i < kernel.process_count && run->killed; i++)
+    for (int i = 0; i < kernel.process_count; i++)
         if (kernel.processes[i]->run == run && kernel.processes[i]->kind == DESCENDANT &&
             process_exists(kernel.processes[i]))
             return true;
@@ -291,7 +290,10 @@ static void on_stop_command(struct proc *process, char *const *environment)
     if (is_too_late(process, run->stop_left))
         BROKEN(STOP_TOO_LATE, "run %d: --stop is run %.3f s after its KILL is due", run->number,
                (double)(world.now - process->born - run->stop_left) / 1e9);
-    if (!is_holder(run) && !is_excused(run) && !run->command_alive && !has_left_others(run))
+    /* rlock(7): where the supervisor was killed, "the agent ends the command and its
+     * descendants". */
+    if (!is_holder(run) && !is_excused(run) && !run->command_alive &&
+        !(run->killed && has_left_others(run)))
         BROKEN(STOP_COMMAND, "run %d: --stop is run without lock and command", run->number);
 }
 
@@ -1098,7 +1100,10 @@ static void check_release(struct run *run)
 {
     enum outcome outcome = run->outcome.outcome;
     bool answers = !run->faulted || (has_stopped_agent(run) && run->ended_held);
-    bool calm = answers && !circumstances.network_bad && !kernel.kill_takes;
+    /* rlock(7): "rlock reports that not all processes could be killed, and leaves the lock to its
+     * lease." */
+    bool unkilled = outcome != OUTCOME_COMPLETED && has_left_others(run);
+    bool calm = answers && !circumstances.network_bad && !kernel.kill_takes && !unkilled;
     bool certain = (outcome == OUTCOME_COMPLETED || outcome == OUTCOME_NOT_ACQUIRED) &&
                    !may_come_twice() && replication.rule == REPLICAS_NONE && !run->at_least;
     bool admitted = run->at_least || network_is_disturbed() || outcome == OUTCOME_FAILED ||
