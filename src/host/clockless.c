@@ -180,6 +180,8 @@ struct clockless_key {
     struct clockless_line *lines;
 };
 
+/* Returns the key of that name, as it is known; NULL: it is not. Both tables have the same order.
+ * */
 static struct clockless_key *key_of(const struct clockless *known, struct slice name)
 {
     const struct record_field *field = record_find(&known->names, name);
@@ -187,6 +189,7 @@ static struct clockless_key *key_of(const struct clockless *known, struct slice 
     return field ? &known->keys[field - known->names.fields] : NULL;
 }
 
+/* Forgets what was known of the key. */
 static void forget_key(struct clockless_key *key)
 {
     record_clear(&key->values);

@@ -275,6 +275,7 @@ static const struct command commands[] = {
     {"select", 2, 0, RECORD_NONE, run_select},
     {0}};
 
+/* The command of that name; NULL: there is none, and the script gets an error. */
 static const struct command *find_command(const struct command *all, struct slice name)
 {
     for (; all && all->name; all++)

@@ -8,6 +8,7 @@
 
 #include "rules/scripts.h"
 
+/* For lua_dump(): prints bytes as C, 24 a line. */
 static int print_bytes(lua_State *lua, const void *bytes, size_t size, void *column)
 {
     int *at = column;
@@ -18,6 +19,7 @@ static int print_bytes(lua_State *lua, const void *bytes, size_t size, void *col
     return 0;
 }
 
+/* Prints each script as Lua's bytecode, in C: a host need not compile them. */
 int main(void)
 {
     lua_State *lua = luaL_newstate();

@@ -82,6 +82,8 @@ struct lock {
     bool writes;
 };
 
+/* For qsort(): by number, so that all transactions take locks in one order; of one number, first
+ * the one for writing. */
 static int compare_locks(const void *a, const void *b)
 {
     const struct lock *left = a, *right = b;
@@ -90,6 +92,8 @@ static int compare_locks(const void *a, const void *b)
                                          : (int)right->writes - (int)left->writes;
 }
 
+/* Adds the statement that takes the lock of the transaction, by its number, for reading or for
+ * writing. */
 static void add_lock(struct sql_text *request, const struct lock *lock)
 {
     const char *const *statement = database.lock[lock->writes];
@@ -116,6 +120,8 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
     shedlock_add_locks(request, unit);
 }
 
+/* Has the database listen to new channels. One that cannot stop listening to single channels stops
+ * with all, and begins anew with all. */
 static void add_listening(struct sql_text *request)
 {
     bool any = false;
@@ -210,6 +216,7 @@ static bool tell_unfit(const struct loading *loading, struct host_fault *fault)
     return read_only || !locked || loading->damaged;
 }
 
+/* Commits, or rolls back, and takes back the limit of time for statements. */
 static enum host_outcome end_transaction(const char *how)
 {
     struct sql_text request = database_request();
@@ -330,6 +337,7 @@ static void add_records(struct sql_text *request, const struct unit *unit)
         free(states[i]);
 }
 
+/* Removes records whose time is over. It may fail: the next one does. */
 static void purge_records(void)
 {
     struct sql_text request = database_request();
@@ -379,6 +387,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
+/* Connects to that host of the URL which takes writes. */
 static bool open_database(const struct host_target *target, const char *table,
                           struct host_fault *fault)
 {
@@ -409,6 +418,7 @@ struct names {
     void *arg;
 };
 
+/* For a row: the name of a record. PostgreSQL has it encoded, as its text has no NUL. */
 static void take_name(void *arg, const struct slice *values, size_t count)
 {
     const struct names *names = arg;
@@ -450,6 +460,7 @@ struct answering {
     bool is_done; /* the first row counts */
 };
 
+/* For a row: the first one is the answer. */
 static void take_answer(void *arg, const struct slice *values, size_t count)
 {
     struct answering *answering = arg;
@@ -462,6 +473,7 @@ static void take_answer(void *arg, const struct slice *values, size_t count)
         resp_bulk(answering->out, values[i]);
 }
 
+/* Answers with the first row of a query; without any, with an empty array. */
 static bool answer_doctor(const char *query, struct strbuf *out, struct host_fault *fault)
 {
     struct answering answering = {.out = out};

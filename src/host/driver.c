@@ -67,6 +67,7 @@ static size_t split_words(char *line, const char *words[WORDS_MAX])
     return count;
 }
 
+/* Whether the word can be a version: printable, not too long, and not the word for no key. */
 static bool is_version(const char *word)
 {
     size_t length = 0;
@@ -109,6 +110,7 @@ static void say_silent(const struct driver *driver, struct driver_answer *answer
     set_verdict(answer, DRIVER_UNKNOWN, *line ? line : words);
 }
 
+/* The driver has answered with something else: what became of the request is not known. */
 static void say_strange(struct driver_answer *answer, const char *line)
 {
     char words[sizeof answer->said];
@@ -196,6 +198,7 @@ static void send_bytes(struct driver *driver, struct slice bytes)
     }
 }
 
+/* Closes the driver's input, once. */
 static void end_input(struct driver *driver)
 {
     if (driver->to >= 0)
@@ -203,6 +206,7 @@ static void end_input(struct driver *driver)
     driver->to = -1;
 }
 
+/* Closes what connects to the driver, which ends by itself when its input does. */
 static void drop_driver(struct driver *driver)
 {
     end_input(driver);
@@ -310,6 +314,8 @@ int driver_poll_ms(const struct driver *driver)
 
 /* -- questions and answers --------------------------------------------------------------------- */
 
+/* Sends a request, and empties the file of what the driver says on standard error, which explains a
+ * failure of this one. */
 static void send_request(struct driver *driver, struct strbuf *request)
 {
     driver->puts = request->text[0] == 'p';
@@ -329,6 +335,7 @@ void driver_ask_get(struct driver *driver, struct slice key)
     send_request(driver, &request);
 }
 
+/* The request to put a text on that version of a key. */
 static struct strbuf put_request(struct slice key, const char *version, const char *text)
 {
     struct strbuf request = {0};

@@ -77,6 +77,7 @@ static bool find_bytes(struct kit *kit)
     return report_finding(kit, "unfit", "a get returns other bytes than were put");
 }
 
+/* Hears the driver's answer. False, and reported: it failed. */
 static bool hear_driver(struct kit *kit, size_t process)
 {
     slice_drop(&kit->answer.text);
@@ -133,6 +134,7 @@ static bool hear_put(struct kit *kit, size_t process, unsigned put)
     return heard;
 }
 
+/* Has a driver put the text of that number on the version "on". Returns at once. */
 static void ask_put(struct kit *kit, size_t process, const char *on, unsigned put, size_t padding)
 {
     char *text = text_of(put, padding);
@@ -196,6 +198,7 @@ static void try_bytes(struct kit *kit)
     report_finding(kit, "fine", "what is put comes back, byte by byte");
 }
 
+/* Two processes must not both make a key. */
 static void try_create(struct kit *kit)
 {
     if (!put_anyhow(kit, 0, 0))
@@ -360,6 +363,7 @@ struct listed {
     bool found, strange;
 };
 
+/* For driver_list(): notes which of two keys was listed. */
 static void note_key(void *arg, struct slice key)
 {
     struct listed *listed = arg;
@@ -368,6 +372,7 @@ static void note_key(void *arg, struct slice key)
     listed->strange |= slice_equal(key, keys.other);
 }
 
+/* A list must have a key that another process has put, and none that is not there. */
 static void try_list(struct kit *kit)
 {
     struct listed listed = {.found = false}, none = listed;
@@ -393,6 +398,7 @@ static bool read_date(struct kit *kit, size_t process, int64_t *ahead_ms)
     return true;
 }
 
+/* The store's time must run as this host's does, whichever driver asks. */
 static void try_date(struct kit *kit)
 {
     int64_t first, next, off, most = 0;

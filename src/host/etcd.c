@@ -117,6 +117,7 @@ static void note_date(int64_t asked_us)
     etcd.date = (struct clockless_reading){asked_us, own_clock_now(&etcd.clock), http_date_us()};
 }
 
+/* Reads the date of a member's host, once in a while, from the head of any answer. */
 static void ask_date(void)
 {
     struct host_fault fault;
@@ -167,6 +168,7 @@ static void add_range(struct strbuf *txn, unsigned branch, struct slice name)
     free(key);
 }
 
+/* Adds the put of a key, NAME and what is behind it, to what a transaction does on success. */
 static void add_put(struct strbuf *txn, struct slice name, const char *behind, struct slice value)
 {
     struct strbuf put = {0};
@@ -277,6 +279,8 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct hos
     return HOST_FAILED;
 }
 
+/* Reads the keys of a unit; not from etcd, if this process has written them last. One that asks for
+ * a key that others write waits in line first, and then reads what they have written. */
 static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     int64_t lined = 0;

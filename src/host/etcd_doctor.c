@@ -45,6 +45,8 @@ static bool try_ping(const struct etcd_check *of)
     return true;
 }
 
+/* Tells how much of its quota etcd uses. Three quarters of the default are scarce; where little of
+ * that is in use, a defragmentation suffices. */
 static bool try_space(const struct etcd_check *of)
 {
     json_t *status = gateway_status(of->fault);
@@ -142,6 +144,8 @@ struct members {
     bool split;               /* they follow different leaders */
 };
 
+/* Notes a member's cluster, its leader, and how its clock differs from the process's own, all for
+ * comparison with the others. */
 static void note_member(struct members *members, const struct strbuf *status)
 {
     int64_t ahead = (http_date_us() - moment_now().ns / NS_PER_US) / US_PER_S;
@@ -182,6 +186,7 @@ static struct members ask_members(void)
     return members;
 }
 
+/* Tells whether all members answer, follow one leader in one cluster, and have the same time. */
 static bool try_members(const struct etcd_check *of)
 {
     struct members members = ask_members();

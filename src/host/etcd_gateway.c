@@ -165,6 +165,8 @@ static bool fail_by_code(struct host_fault *fault, int code, enum http_effect ef
     return fail_in_doubt(fault, error, effect == HTTP_WRITES && in_doubt, said);
 }
 
+/* Fails by a status that etcd itself does not send: something stands between. Above 500 that is
+ * trouble; a write may be done. */
 static bool fail_by_status(struct host_fault *fault, long status, enum http_effect effect)
 {
     char said[60];

@@ -39,6 +39,8 @@ static bool fail_by(struct host_fault *fault, const struct driver_answer *answer
 
 /* -- units ------------------------------------------------------------------------------------- */
 
+/* Has the driver read a key, and notes when it was asked and answered, between which the value is
+ * true. */
 static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault *fault)
 {
     struct driver_answer answer;
@@ -122,6 +124,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     return HOST_FAILED;
 }
 
+/* Has the driver list its keys. */
 static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                        struct host_fault *fault)
 {
@@ -132,6 +135,8 @@ static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice
 
 /* -- the driver -------------------------------------------------------------------------------- */
 
+/* Reads a key that may not be there, which shows that the driver works. *date_ms: the store's time,
+ * or 0. */
 static bool ping_driver(int64_t *date_ms, struct host_fault *fault)
 {
     struct driver_answer answer;
@@ -144,6 +149,7 @@ static bool ping_driver(int64_t *date_ms, struct host_fault *fault)
            fail_by(fault, &answer);
 }
 
+/* Starts the driver, and asks it for the store's time, if it tells that. */
 static bool open_driver(const struct host_target *target, const char *table,
                         struct host_fault *fault)
 {
@@ -164,6 +170,7 @@ static bool open_driver(const struct host_target *target, const char *table,
     return true;
 }
 
+/* No messages come from a driver: nothing is waited for. */
 static int no_fd(enum host_ears ears, int *ms)
 {
     (void)ears;

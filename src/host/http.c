@@ -47,6 +47,7 @@ static size_t keep_bytes(char *bytes, size_t size, size_t count, void *to)
     return size * count;
 }
 
+/* For libcurl: the next bytes of the request. */
 static size_t give_bytes(char *to, size_t size, size_t count, void *from)
 {
     struct body *body = from;
@@ -90,6 +91,7 @@ static CURL *new_easy(void)
     return easy;
 }
 
+/* Sets what one request has: its path, body and headers, and where the reply goes. */
 static void set_request(CURL *easy, const struct http_request *request, struct body *body,
                         struct strbuf *reply)
 {
@@ -183,6 +185,8 @@ static bool is_about_tls(CURLcode code)
 /* A server of HTTP/1.1, such as a proxy, ends a connection that begins with HTTP/2. */
 #define NO_GRPC "no answer by gRPC, which takes HTTP/2 all the way to etcd"
 
+/* Words why libcurl has failed. mute: a server that ends the first connection, and says nothing,
+ * speaks no gRPC. A request that may have gone out may be done. Returns 0, for a status. */
 static long fail_by_code(CURLcode code, enum http_form form, struct host_error *why)
 {
     bool sent = !is_unsent(code) && !is_about_tls(code);
@@ -339,6 +343,7 @@ void http_stream_end(void)
     strbuf_cut(&http.heard, 0);
 }
 
+/* Has libcurl read what has come, and notes whether the stream has ended. */
 static void perform_request(void)
 {
     CURLMsg *message;

@@ -212,6 +212,8 @@ static void add_settings(struct strbuf *text)
         strbuf_puts(text, settings[i]);
 }
 
+/* Connects, and sets up the session. By the address, unless the server has to prove its name: a
+ * certificate is of a name, which the library takes for where to connect to. NULL, with a fault. */
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault)
 {
     /* A certificate is of a name, which the library takes for where to connect to. */
@@ -280,6 +282,7 @@ static bool connect_on(struct database_attempt *attempt, bool *well)
     return !attempt->waits;
 }
 
+/* Continues the query of an attempt. Returns whether it is done; *well: and has not failed. */
 static bool query_on(struct database_attempt *attempt, bool *well)
 {
     const struct strbuf *text = &attempt->text;

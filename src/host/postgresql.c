@@ -146,6 +146,7 @@ struct database_attempt {
     bool is_begun;
 };
 
+/* Says why connecting failed, by the SQLSTATE in the message, if there is one, or by its words. */
 static void tell_failure(const struct database_attempt *attempt, struct host_error *fault)
 {
     /* Passes over the path of a socket, which may hold any words. The name of a host holds neither
@@ -323,6 +324,9 @@ static void add_channel(struct sql_text *request, struct slice name)
     sql_add(request, "rlock_%016" PRIx64, database_number(name));
 }
 
+/* Tells waiters of the notifications that have come. The name of a channel is the number of the
+ * lock's; its payload "CHANNEL TEXT", encoded, or nothing: then all channels of that number are
+ * told. */
 bool database_read_messages(void)
 {
     PGnotify *notify;

@@ -46,6 +46,7 @@ static struct {
 
 /* -- addresses --------------------------------------------------------------------------------- */
 
+/* Adds one address of a host of the URL. */
 static void add_candidate(const struct host_target *target, const char *address)
 {
     struct candidate *added = MEM_APPEND(candidates.at, candidates.count);
@@ -54,6 +55,7 @@ static void add_candidate(const struct host_target *target, const char *address)
     snprintf(added->address, sizeof added->address, "%s", address);
 }
 
+/* Adds a host whose name could not be looked up, as a candidate that has failed. */
 static void add_nameless(const struct host_target *target, int wrong)
 {
     bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
@@ -130,6 +132,7 @@ static bool is_due(const struct candidate *one, struct moment now, struct moment
     return true;
 }
 
+/* Continues to connect to a candidate. */
 static void continue_attempt(struct candidate *one)
 {
     one->wait = database_continue(one->attempt, &one->why);
@@ -159,6 +162,7 @@ static void await_any(struct moment due)
     free(ready);
 }
 
+/* How many candidates have come so far. */
 static size_t count_of(enum progress progress)
 {
     size_t count = 0;

@@ -3,6 +3,7 @@
 /* How a field is written: the low bits of the number in front of it. */
 enum kind { VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 5 };
 
+/* Adds a number: seven bits a byte, the lowest first, and a bit that says whether more follow. */
 static void add_varint(struct strbuf *message, uint64_t number)
 {
     for (; number > 127; number >>= 7)

@@ -89,6 +89,7 @@ struct record_field *record_find(const struct record *record, struct slice name)
     return field && !field->gone ? field : NULL;
 }
 
+/* Notes the field's number, from 1, in the next free place of the index behind its bucket. */
 static void index_field(struct record *record, size_t number)
 {
     size_t at = bucket_of(record, record->fields[number].name);
@@ -244,6 +245,7 @@ static bool read_field(struct record *record, char *line, size_t size)
     return true;
 }
 
+/* Reads the type of a record and when it ends. */
 static bool read_head(struct record *record, const char *line)
 {
     char type[16];

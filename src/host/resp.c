@@ -14,6 +14,7 @@ void resp_feed(struct resp_in *in, const char *bytes, size_t size)
     redisReaderFeed(in->reader, bytes, size);
 }
 
+/* Frees the command that was read last. */
 static void drop_command(struct resp_in *in)
 {
     if (in->command)
@@ -75,6 +76,7 @@ void resp_array(struct strbuf *out, size_t count)
     strbuf_printf(out, "*%zu\r\n", count);
 }
 
+/* Adds a line of RESP: its kind, and text up to the first end of a line. */
 static void add_line(struct strbuf *out, const char *kind, const char *text)
 {
     strbuf_add(out, kind, 1);

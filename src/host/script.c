@@ -44,6 +44,7 @@ static uint32_t sha1_mix(int round, uint32_t b, uint32_t c, uint32_t d)
     }
 }
 
+/* Adds 64 bytes to the state, as FIPS 180-4 has it. */
 static void sha1_add_block(uint32_t state[5], const unsigned char *block)
 {
     uint32_t w[80], s[5];
@@ -66,6 +67,7 @@ static void sha1_add_block(uint32_t state[5], const unsigned char *block)
         state[i] += s[i];
 }
 
+/* The SHA-1 of bytes, padded to whole blocks with their number of bits behind. */
 static void sha1_hex(struct slice slice, char hex[SHA1_HEX_SIZE])
 {
     uint32_t state[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
@@ -177,6 +179,7 @@ static int redis_sha1hex(lua_State *lua)
     return 1;
 }
 
+/* For Lua, after some instructions: ends a script that takes too long. */
 static void look_at_time(lua_State *lua, lua_Debug *debug)
 {
     (void)debug;
@@ -259,6 +262,7 @@ bool script_is_known(const char *hex)
 
 /* -- a call ------------------------------------------------------------------------------------ */
 
+/* Sets KEYS or ARGV. */
 static void set_words(lua_State *lua, const char *name, const struct slice *words, size_t count)
 {
     lua_createtable(lua, (int)count, 0);

@@ -71,6 +71,7 @@ static void words_free(struct words *words)
     *words = (struct words){0};
 }
 
+/* Has SIGALRM end this process in so many ms; 0: it does not. */
 static void limit_time(int64_t ms)
 {
     const struct itimerval limit = {.it_value = {ms / 1000, ms % 1000 * 1000}};
@@ -80,6 +81,7 @@ static void limit_time(int64_t ms)
 
 /* -- units ------------------------------------------------------------------------------------- */
 
+/* Replies with the fault. One that breaks the connection to the database ends this host. */
 static void tell_fault(struct client *client, struct host_fault *fault)
 {
     char text[sizeof fault->why.user + sizeof fault->why.said + 40];
@@ -217,6 +219,7 @@ static void leave_channel(struct host_channel *channel)
     *channel = host_channels.at[--host_channels.count];
 }
 
+/* The reply to (UN)SUBSCRIBE: its kind, the channel, and to how many the client listens now. */
 static void reply_subscribed(struct client *client, const char *kind, const struct slice *channel)
 {
     int64_t count = 0;
@@ -428,6 +431,7 @@ static void do_scan(const struct request *request)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
+/* Subscribes the client to a channel, once. */
 static void listen_to(struct client *client, struct slice name)
 {
     if (!channel_of(client, &name))
@@ -444,6 +448,7 @@ static void do_subscribe(const struct request *request)
     }
 }
 
+/* UNSUBSCRIBE: from all channels, with a reply for each, and one if there are none. */
 static void do_unsubscribe(const struct request *request)
 {
     struct host_channel *channel = channel_of(request->client, NULL);
@@ -589,6 +594,7 @@ static void read_commands(struct client *client)
     client->gone |= state == RESP_DAMAGED;
 }
 
+/* Adds the client of a connection. */
 static void add_client(int fd)
 {
     struct client *client = mem_zeroed(sizeof *client);
@@ -597,6 +603,7 @@ static void add_client(int fd)
     *MEM_APPEND(server.clients, server.client_count) = client;
 }
 
+/* Frees a client; the last one takes its number. */
 static void drop_client(size_t i)
 {
     struct client *client = server.clients[i];
@@ -613,6 +620,8 @@ static void drop_client(size_t i)
     server.clients[i] = server.clients[--server.client_count];
 }
 
+/* Waits for commands, for messages of the store, and for new clients. The store is asked for
+ * messages at once if a client does not have patience. */
 static void wait_and_read(struct pollfd *fds, size_t first)
 {
     size_t known = server.client_count;

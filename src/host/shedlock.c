@@ -18,6 +18,7 @@ bool shedlock_has(struct slice key)
            strncmp(key.at, SHEDLOCK_KEY, strlen(SHEDLOCK_KEY)) == 0;
 }
 
+/* Adds a text as SQL, by its bytes in hexadecimal: nothing in it needs quotes. */
 static void add_value(struct sql_text *text, const char *value)
 {
     sql_add(text, "%s", text->dialect->text[0]);
@@ -65,6 +66,7 @@ void shedlock_take(struct record *record, int64_t now_us, struct slice by, const
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
+/* Adds a time, in ms since 1970, as SQL. */
 static void add_timestamp(struct sql_text *text, int64_t ms)
 {
     time_t seconds = (time_t)(ms / MS_PER_SEC);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+/* The key of that name in the unit; NULL: it has none. */
 static struct unit_key *find_key(struct unit *unit, struct slice name)
 {
     for (size_t i = 0; i < unit->count; i++)

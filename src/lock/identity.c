@@ -76,6 +76,7 @@ static void word_parse(const char *text, size_t length, char word[IDENTITY_WORD_
         identity_set(word, plain);
 }
 
+/* The number that is the text; 0 if it is none. */
 static int64_t number_parse(const char *text, size_t length, int64_t most)
 {
     int64_t number = 0;

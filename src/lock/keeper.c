@@ -225,6 +225,7 @@ static void set_lock(struct keeper *keeper)
     keeper->lock.key_count = keeper->granted.count;
 }
 
+/* Starts an operation of the store. There is one at a time, until its "done". */
 static void start_operation(struct keeper *keeper, struct operation operation)
 {
     keeper->busy = true;
@@ -283,6 +284,7 @@ static void disarm_timers(struct keeper *keeper)
     loop_disarm(keeper->loop, &keeper->end);
 }
 
+/* Ends, and reports keeper->result. */
 static void end_keeper(struct keeper *keeper)
 {
     keeper->state = OVER;
@@ -298,6 +300,8 @@ static void set_result(struct keeper *keeper, enum keeper_ending ending, const s
     keeper->result.why = why;
 }
 
+/* Releases the lock, if it is or may be held, until then, and ends. An operation under way ends
+ * first, as its answer tells whether it is. */
 static void start_release(struct keeper *keeper, struct moment until)
 {
     keeper->state = RELEASING;
@@ -320,6 +324,7 @@ static enum end_when when_to_end(const struct keeper *keeper)
     return may_be_in_store(keeper) ? END_AFTER_RELEASE : END_AT_ONCE;
 }
 
+/* Ends with that result, at once, or after a release of what may be held. */
 static void end_with(struct keeper *keeper, enum keeper_ending ending, const struct answer *why,
                      enum end_when when)
 {
@@ -343,6 +348,8 @@ static void report_loss(struct keeper *keeper, const struct keeper_loss *loss)
     keeper->events->lost(keeper->arg, loss);
 }
 
+/* The lock is lost: says so. Entries that may be left are released when the owner of the keeper
+ * asks for that. */
 static void lose_lock(struct keeper *keeper, const struct keeper_loss *loss)
 {
     keeper->state = LOST;
@@ -351,6 +358,7 @@ static void lose_lock(struct keeper *keeper, const struct keeper_loss *loss)
     report_loss(keeper, loss);
 }
 
+/* The lease has ended, and no renewal has come: says so with the latest failure. */
 static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
@@ -417,6 +425,7 @@ static void take_lease(struct keeper *keeper, const struct answer *answer)
     keeper->lease = (struct lease){lease_end(keeper->from, length), length};
 }
 
+/* The lock is held: renews it from now on. */
 static void begin_holding(struct keeper *keeper)
 {
     keeper->state = HELD;
@@ -586,6 +595,9 @@ static struct moment refused_until(const struct keeper *keeper, const struct ans
     return ms > 0 ? moment_max(over, throttle_next(&keeper->pace)) : MOMENT_NEVER;
 }
 
+/* Waits for the next time to ask: a heartbeat, often enough to keep the place, and spread, so that
+ * waiters do not ask together; earlier, if the caller is the first in the queue and the lock may be
+ * free then; later, if the store was asked often lately. */
 static void wait_on(struct keeper *keeper)
 {
     const struct answer *refusal = refusal_of(keeper);
@@ -672,6 +684,8 @@ static bool judge_failure(struct keeper *keeper, const struct answer *failure)
            outage_may_pass(&keeper->outage, now, failure);
 }
 
+/* Takes an answer that says nothing of the lock: tries again when the outage allows, or gives up. A
+ * request that may be done may grant the lock later (doubt). */
 static void take_failure(struct keeper *keeper, const struct answer *answer)
 {
     if (answer->maybe_done)
@@ -823,6 +837,8 @@ static void pause_trying(struct keeper *keeper)
         schedule_next(keeper, keeper->plan.wait_until);
 }
 
+/* Asks for the lock once more. It listens if it is going to wait at a store that has answered: the
+ * first answer must not take another round trip. */
 static void send_another(struct keeper *keeper)
 {
     bool listens = keeper->outage.contacted && keeper->plan.wait;
@@ -1127,6 +1143,7 @@ static void on_handed(void *arg, const struct answer *grant)
 
 static const struct store_events store_events = {on_poked, on_handed};
 
+/* Makes a keeper, and begins to count the time that the store may take for its first answer. */
 static struct keeper *make_keeper(struct loop *loop, struct store *store,
                                   const struct keeper_plan *plan,
                                   const struct keeper_events *events, void *arg)

@@ -13,6 +13,7 @@
 #define ABSENCE_NS (1 * NS_PER_SEC)
 #define SILENCE_NS (3 * NS_PER_SEC)
 
+/* The outage has lasted long enough to tell the user of it. */
 static void tell_start(struct loop_timer *timer)
 {
     static const struct answer silence = {.verdict = VERDICT_UNKNOWN,

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Drops the reader, with replies that are half read. The generation tells a caller in the middle of
+ * them. */
 static void end_reading(struct conn *conn)
 {
     conn->generation++;
@@ -13,6 +15,7 @@ static void end_reading(struct conn *conn)
     conn->reader = NULL;
 }
 
+/* The connection is up. */
 static void on_connected(void *arg)
 {
     struct conn *conn = arg;
@@ -47,6 +50,7 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
     }
 }
 
+/* The connection has ended. */
 static void on_broken(void *arg, const char *why)
 {
     struct conn *conn = arg;

@@ -145,6 +145,7 @@ void loop_stop(struct loop *loop)
     loop->stopped = true;
 }
 
+/* Makes room for so many descriptors. -1: there is no memory; the loop stays as it was. */
 static int make_room(struct loop *loop, size_t count)
 {
     size_t room = count + 6;

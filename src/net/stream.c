@@ -139,6 +139,7 @@ static bool start_to_connect(struct stream *stream)
     return true;
 }
 
+/* The error that the socket has had, which it then forgets; 0: none. */
 static int fault_of(const struct stream *stream)
 {
     int fault = 0;
@@ -148,6 +149,8 @@ static int fault_of(const struct stream *stream)
     return fault;
 }
 
+/* Reports the end of a stream that the other end has closed unheard, and whether it has reset it
+ * since; or connects, where that had to wait for the loop. */
 static void on_due(struct loop_timer *timer)
 {
     struct stream *stream = timer->owner;
@@ -160,6 +163,7 @@ static void on_due(struct loop_timer *timer)
     }
 }
 
+/* Sets the stream back, for a new connection over fd. */
 static void begin_stream(struct stream *stream, int fd)
 {
     stream->io.fd = fd;

@@ -54,6 +54,7 @@ static const char *last_error(void)
     return (flags & ERR_TXT_STRING) && *about ? about : "OpenSSL does not take it";
 }
 
+/* Words what is wrong with OpenSSL's configuration. */
 static void explain_policy(const char *why, char *fault, size_t size)
 {
     char *file = openssl.CONF_get1_default_config_file();
@@ -197,6 +198,7 @@ static const char *const directories[] = {
     NULL,
 };
 
+/* Whether the variable is there, and not empty. */
 static bool is_set(const char *variable)
 {
     const char *value = getenv(variable);
@@ -320,6 +322,8 @@ static bool take_chain(SSL_CTX *context, struct pem *pem)
     return !pem->damaged;
 }
 
+/* Has OpenSSL use the certificate of this client, and those behind it in the file. Returns what is
+ * wrong, or NULL. */
 static const char *take_certificate(SSL_CTX *context, const struct tls_file *file)
 {
     const char *wrong = NULL;

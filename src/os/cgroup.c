@@ -29,6 +29,7 @@ static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
 
 /* -- files ----------------------------------------------------------------------------------- */
 
+/* Opens a file of a cgroup. */
 static int open_in(const char *cgroup, const char *name, int flags)
 {
     char path[PATH_MAX + 32];
@@ -37,6 +38,7 @@ static int open_in(const char *cgroup, const char *name, int flags)
     return open(path, flags | O_CLOEXEC);
 }
 
+/* Writes one text into a file of a cgroup: 0, or -1 with errno. */
 static int write_file(const char *cgroup, const char *name, const char *text)
 {
     int fd = open_in(cgroup, name, O_WRONLY);
@@ -122,6 +124,8 @@ static bool is_domain(const char *path)
            strcmp(type, "domain\n") == 0;
 }
 
+/* Makes a cgroup whose processes can be ended at once. -1: the kernel cannot do that, or may not
+ * here. The marks tell other rlocks that it is one of ours, in which they may make theirs. */
 static int make_cgroup(const char *path)
 {
     if (mkdir(path, 0755) < 0)

@@ -365,6 +365,7 @@ static struct start *plan_start(const struct child_plan *plan)
     return start;
 }
 
+/* Frees what a child's start has needed. */
 static void free_start(struct start *start)
 {
     free(start->names);

@@ -124,6 +124,7 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
     return error < 0 ? 0 : error;
 }
 
+/* Words why a file could not be read. opened: it was, and reading it failed. */
 static void explain_error(int error, bool opened, const struct file_options *options, char *fault,
                           size_t size)
 {
@@ -221,6 +222,8 @@ void file_wipe(struct file *file)
 
 /* -- passwords -------------------------------------------------------------------------------- */
 
+/* Returns the first line of a file, which must be all text; the caller frees. NULL, with a fault,
+ * if there is none. */
 static char *read_secret(const char *path, const struct file_options *options, struct file *file,
                          char *fault, size_t size)
 {

@@ -26,6 +26,7 @@ struct helper_process {
     struct loop_owned owned;
 };
 
+/* Works in a process of its own, which ends with its parent, and writes what it has found. */
 __attribute__((noreturn)) static void run_helper(void (*work)(const void *, void *),
                                                  const void *question, size_t size, pid_t parent,
                                                  int out)
@@ -39,6 +40,7 @@ __attribute__((noreturn)) static void run_helper(void (*work)(const void *, void
     _exit(write(out, finding, size) == (ssize_t)size ? 0 : 1);
 }
 
+/* Takes what the helper has found; NULL if it ended without. */
 static void found_out(struct loop_io *io, int events)
 {
     struct helper_process *helper_process = io->owner;
@@ -89,6 +91,8 @@ struct helper_process *helper_process_start(struct loop *loop,
     return helper_process;
 }
 
+/* Becomes the program at "path": the socket is its standard input and error, and its output goes
+ * nowhere. An error is said over the socket. */
 __attribute__((noreturn)) static void execute_helper(const char *path, char *const *environment,
                                                      int socket)
 {
@@ -119,6 +123,7 @@ struct helper_process *helper_process_execute(struct loop *loop, const char *pat
     return begin_helper(ends, &(struct helper_process){.loop = loop, .pid = pid});
 }
 
+/* The program has ended: frees what was kept for it. */
 static void on_ended(void *arg)
 {
     struct helper_process *helper_process = arg;
@@ -128,6 +133,7 @@ static void on_ended(void *arg)
     free(helper_process);
 }
 
+/* Frees what was kept for a program that runs on while its loop is freed. */
 static void discard_helper(struct loop_owned *owned)
 {
     struct helper_process *helper_process = MEM_CONTAINER(struct helper_process, owned, owned);

@@ -211,6 +211,7 @@ bool procfs_list(const struct procfs *procfs, struct moment until, struct proces
 
 /* -- the children of one --------------------------------------------------------------------- */
 
+/* Opens the list of a thread's children. */
 static int open_children(const struct procfs *procfs, pid_t pid, pid_t thread)
 {
     char name[40];

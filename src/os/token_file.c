@@ -49,6 +49,8 @@ struct wait {
     void (*waits)(const char *path);
 };
 
+/* Waits for the lock of the file until wait->until, and once says so (wait->tell_at). A signal of
+ * the timer, which is unblocked, interrupts flock(). Returns an errno, or 0. */
 static int wait_in_line(const struct token_file *file, struct wait *wait)
 {
     do {
@@ -67,6 +69,8 @@ static int wait_in_line(const struct token_file *file, struct wait *wait)
     return errno;
 }
 
+/* Locks the file, and waits for that. The wait is ended by a timer's signal, as flock() has no
+ * limit. Returns an errno, or 0. */
 static int lock_file(const struct token_file *file, struct wait *wait)
 {
     struct sigaction alarmed = {.sa_handler = wake_by_signal}, before;

@@ -66,6 +66,8 @@ static bool has_mark(struct search *search, pid_t pid)
     return found;
 }
 
+/* Whether the process was noted as one of the tree before: it stays one even if it has left its
+ * group since. */
 static bool was_noted(const struct tree *tree, const struct process *process)
 {
     for (size_t i = 0; i < tree->noted_count; i++)
@@ -581,6 +583,7 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
     return complete;
 }
 
+/* Whether one of the processes is of that group. */
 static bool shows_group(const struct process_list *all, pid_t group)
 {
     for (size_t i = 0; i < all->count; i++)

@@ -26,6 +26,7 @@ static bool take_number(const char **text, int64_t *number)
     return true;
 }
 
+/* Takes an owner token and the space behind it. False: it does not fit. */
 static bool take_owner(const char **text, char owner[OWNER_SIZE])
 {
     size_t length = strcspn(*text, " ");
@@ -52,6 +53,7 @@ static int64_t at_least_0(int64_t ms)
     return ms > 0 ? ms : 0;
 }
 
+/* Takes the letter of a mode and the space behind it. */
 static bool take_mode(const char **text, enum lock_mode *mode)
 {
     static const char letters[] = "xsl";
@@ -64,6 +66,7 @@ static bool take_mode(const char **text, enum lock_mode *mode)
     return true;
 }
 
+/* How a run ended, by the note in its record. */
 static enum lock_ending read_ending(const char *text, size_t length)
 {
     for (enum lock_ending how = LOCK_TIMED_OUT; how <= LOCK_KILLED; how++)
@@ -72,6 +75,7 @@ static enum lock_ending read_ending(const char *text, size_t length)
     return LOCK_USED;
 }
 
+/* Reads the notes of who asked a holder to release the lock, when and why. */
 static void read_revocation(const char *text, size_t length, struct revocation *revoked)
 {
     revoked->asked_ms = identity_noted(text, length, LOCK_NOTE_ASKED);
@@ -173,6 +177,7 @@ static void read_take(const char *text, size_t length, struct lock_party *waiter
     waiter->of = (unsigned)of;
 }
 
+/* Reads the note of a priority; 0: there is none. */
 static int read_priority(const char *text, size_t length)
 {
     char word[IDENTITY_WORD_MAX + 1];
@@ -507,6 +512,7 @@ static void read_mirrors(const redisReply *reply, struct answer *answer, struct 
     answer_fail(answer, CAUSE_NOT_READY, "the lock's mirror is another one each time");
 }
 
+/* Keeps the revocation in *extra, where the answer points to it. */
 static void take_revocation(const struct revocation *revoked, struct answer *answer,
                             struct redis_extra *extra)
 {
@@ -565,6 +571,7 @@ static const struct {
     {"ASKED", CAUSE_REVOKED, read_asked},
 };
 
+/* Reads a script's answer, by its first word. One that no script has is senseless. */
 static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
@@ -658,6 +665,7 @@ static void *read_records(const redisReply *list, int64_t now, read_record *read
     return records;
 }
 
+/* Reads what the lock remembers: the numbers that inspect.lua lists, in its order. */
 static void read_memory(const redisReply *list, int64_t now, struct lock_memory *memory)
 {
     int64_t *const in_order[] = {&memory->acquired,          &memory->ended,

@@ -190,6 +190,8 @@ static void set_list(struct redis_call *call, const char *name, const uint64_t *
     strbuf_free(&list);
 }
 
+/* The arguments of a member of a quorum. Its server is told in the greeting, so it is set later
+ * (names_server). */
 static void set_member(struct redis_call *call, const struct redis_terms *terms,
                        const struct member_terms *settled)
 {

@@ -44,6 +44,7 @@ static const struct error_word {
     {"cluster support disabled", REDIS_ERROR_CLUSTER, NULL, HINT_NONE},
 };
 
+/* Whether the text has the word, not as a part of another. */
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
@@ -140,6 +141,7 @@ static void explain_disk(const char *text, char *out, size_t size)
         snprintf(out, size, "it cannot save its data to disk, and takes no writes");
 }
 
+/* Words an error of the server, by its first word. */
 static void explain_word(const char *text, const struct error_word *word, char *out, size_t size)
 {
     if (strstr(text, "cluster support disabled"))

@@ -7,6 +7,7 @@
 #include "rules/error.h"
 #include "rules/reply.h"
 
+/* A refusal, in these words. */
 static void refuse_latch(struct answer *answer, enum cause cause, const char *text)
 {
     answer->verdict = VERDICT_REFUSED;
@@ -38,6 +39,7 @@ static bool read_latch(const redisReply *reply, int64_t now, struct latch_state 
            latch->since_ms >= 0;
 }
 
+/* Tells each id that was counted. */
 static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char *id), void *arg)
 {
     const redisReply *ids = reply->elements > 9 ? reply->element[9] : NULL;

@@ -119,6 +119,8 @@ static void tell_news(struct agent *agent, const struct run_news *news)
 
 /* -- a grant that is offered ----------------------------------------------------------------- */
 
+/* Whether the supervisor cannot be there any more, or is stopped: asks it. Not while its end is
+ * known, or this process leaves. */
 static bool is_absent(void *arg)
 {
     struct agent *agent = arg;
@@ -154,6 +156,7 @@ static bool withdraw_grant(struct agent *agent)
 
 /* -- what the keeper says -------------------------------------------------------------------- */
 
+/* The store refuses the lock for now: shows who has it. */
 static void on_waiting(void *arg, const struct answer *refusal)
 {
     struct agent *agent = arg;
@@ -161,7 +164,8 @@ static void on_waiting(void *arg, const struct answer *refusal)
     waiting_heard(&agent->waiting, refusal);
 }
 
-/* Another agent may have reported it before; the supervisor notifies once. */
+/* The lock is not acquired after --notify-after: reports so, with the holder and the store's
+ * trouble. An agent before this one may have reported it; the supervisor notifies once. */
 static void on_overdue(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
@@ -228,6 +232,8 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
         send_plain(agent, REPORT_EXTENDED);
 }
 
+/* The store does not answer as it should: keeps the reason, for REPORT_OVERDUE, and tells the user.
+ * */
 static void on_trouble(void *arg, const struct answer *why)
 {
     struct agent *agent = arg;
@@ -237,6 +243,7 @@ static void on_trouble(void *arg, const struct answer *why)
     tell_news(agent, &agent->trouble);
 }
 
+/* The store answers again: its trouble is over. */
 static void on_recovered(void *arg, int64_t after)
 {
     struct agent *agent = arg;
@@ -422,6 +429,7 @@ static void take_cancel(struct agent *agent)
     keeper_cancel(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS));
 }
 
+/* The command has ended, as its end of a pipe is closed: the supervisor should say so soon. */
 static void on_command_end(struct loop_io *io, int events)
 {
     struct agent *agent = io->owner;
@@ -579,6 +587,8 @@ static void on_kept_ended(void *arg)
 static const struct keeper_events keeper_events = {
     on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
 
+/* Starts the keeper; or one that continues for an agent that died. If that one held the lock, the
+ * supervisor runs the command under its lease already: guards it at once. */
 static void start_keeper(struct agent *agent, const struct keeper_past *past)
 {
     const struct keeper_plan *plan = &agent->plan->keeper;
@@ -637,6 +647,7 @@ static void start_agent(struct agent *agent, const struct agent_task *task)
                  moment_plus(agent->waiting.began, plan->job->notify_after));
 }
 
+/* Ends the agent before it has begun, and says why. */
 static int refuse_plan(struct agent *agent, int status, const char *why)
 {
     const struct agent_report over = {

@@ -125,6 +125,7 @@ struct moment agent_process_overdue(const struct agent_plan *plan)
     return keeper->wait ? moment_plus(keeper->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
 }
 
+/* Continues an agent that may be stopped, as long as its answer is awaited. */
 static void on_nudge(struct loop_timer *timer)
 {
     struct agent_process *agent = timer->owner;

@@ -22,6 +22,7 @@ static bool is_here(const struct identity *who)
     return here.host[0] && strcmp(here.host, who->host) == 0;
 }
 
+/* Whether "wanted" is an ancestor of this process: *process is it then. */
 static bool find_ancestor(const struct procfs *procfs, pid_t wanted, struct process *process)
 {
     for (pid_t pid = getppid(); pid > 0; pid = process->parent) {

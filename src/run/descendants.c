@@ -16,6 +16,7 @@ static int64_t processor_time(void)
     return t.tv_sec * NS_PER_SEC + t.tv_nsec;
 }
 
+/* Looks again after a pause, or, where looks take long, after a longer one (least). */
 static void arm_look(struct descendants *descendants, int64_t pause)
 {
     int64_t least = descendants->least;

@@ -15,6 +15,7 @@
 /* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */
 enum variable { VARIABLE_OTHER, VARIABLE_OF_LOCK, VARIABLE_PASSWORD, VARIABLE_URL };
 
+/* The kind of one of rlock's own variables. */
 static enum variable variable_of(const char *entry)
 {
     static const struct {

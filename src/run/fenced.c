@@ -85,6 +85,7 @@ struct fenced {
     unsigned guards; /* that were started */
 };
 
+/* Starts the process that ends the command if this one is killed. */
 static void start_guard(struct fenced *fenced)
 {
     const struct guarded guarded = {.parent = getpid(), .command = fenced->job.child.note};
@@ -106,6 +107,7 @@ static void settle_job(struct fenced *fenced)
         loop_arm(fenced->loop, &fenced->clock, job_due(&fenced->job));
 }
 
+/* A deadline of the job. */
 static void on_time(struct loop_timer *timer)
 {
     struct fenced *fenced = timer->owner;

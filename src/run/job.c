@@ -47,6 +47,7 @@ static void tell_agent(const struct job *job, enum order_kind kind)
     agent_process_tell(job->agent, &(struct agent_order){.kind = kind}, -1);
 }
 
+/* Tells the agent since when the command is being stopped. */
 static void tell_stopping(const struct job *job)
 {
     const struct agent_order stopping = {.kind = ORDER_STOPPING, .since = job->stopping_since};
@@ -72,6 +73,8 @@ static struct cgroup *cgroup_of(const struct job *job)
     return job->agent && job->agent->shared ? &job->agent->shared->cgroup : NULL;
 }
 
+/* The processes that belong to the command, as seen from this process: its children and theirs, in
+ * its cgroup, except for the agent. */
 static struct tree tree_of(struct job *job)
 {
     const struct acquire_request *lock = job->plan->environment->lock;
@@ -195,6 +198,8 @@ int job_start(struct job *job)
 
 /* -- its end --------------------------------------------------------------------------------- */
 
+/* The deadlines, by what this guard knows now. Time that the host was suspended for since stopping
+ * began does not count as time that the command had. */
 static struct deadline deadline_now(const struct job *job)
 {
     const struct supervised known = {.lease = job->lease,
@@ -271,6 +276,8 @@ static void go_on_stopping(struct job *job)
     terminal_restore(&job->terminal);
 }
 
+/* Claims to be the guard that runs --stop and sends TERM; the other guard then only sends KILL. In
+ * both, stopping begins when the first of them began it. */
 static void claim_end(struct job *job)
 {
     job->ends_command =
@@ -352,6 +359,8 @@ static void tell_unstopped(const struct job *job)
         run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
 }
 
+/* Stops the command, as --at-most is over. If the agent has ended it already, tells what could not
+ * be stopped. */
 static void time_out(struct job *job, const struct run_reason *why)
 {
     fate_raise(&job->fate, FATE_TIMED_OUT);
@@ -441,6 +450,7 @@ static struct moment danger_at(const struct job *job)
     return deadline_now(job).lost_at;
 }
 
+/* When --at-most is over. */
 static struct moment limit_at(const struct job *job)
 {
     if (job->cleared || job->plan->at_most == 0)
@@ -448,6 +458,7 @@ static struct moment limit_at(const struct job *job)
     return moment_plus(job->acquired, job->plan->at_most);
 }
 
+/* Gives the terminal to the command, if it had it when it was stopped. */
 static void give_terminal_back(struct job *job)
 {
     if (job->had_terminal)
@@ -475,6 +486,7 @@ static void continue_command(struct job *job)
     }
 }
 
+/* Continues the command, with the terminal that it had. */
 static void resume_command(struct job *job)
 {
     job->state = JOB_RUNNING;
@@ -561,6 +573,8 @@ struct moment job_due(const struct job *job)
     return MOMENT_NEVER;
 }
 
+/* Does what is due: looks for the rest of the tree, continues to stop, or begins to, as --at-most
+ * or the lease ends. */
 void job_tick(struct job *job)
 {
     struct moment now = moment_now();

@@ -60,6 +60,8 @@ static char *escaped_entry(const char *name, const char *text)
     return strbuf_detach(&entry);
 }
 
+/* Makes the entries of the environment that tell a notification's command what has happened. The
+ * caller frees each. */
 static void describe_notice(const struct job_plan *plan, const struct notice *notice, char **words)
 {
     const struct acquire_request *lock = plan->environment->lock;
@@ -76,6 +78,7 @@ static void describe_notice(const struct job_plan *plan, const struct notice *no
     words[WORD_HELD] = strbuf_print("RLOCK_HELD_MS=%" PRId64, notice->held / NS_PER_MS);
 }
 
+/* Starts the user's command for a notification, beside the others. */
 static void start_command(struct work *work, const struct notice *notice)
 {
     char *words[WORDS + 1] = {NULL};
@@ -171,6 +174,7 @@ static void on_time(struct loop_timer *timer)
     }
 }
 
+/* The process that starts the commands of notifications, and outlives its parent for them. */
 static int run_notifier(int socket, const void *arg)
 {
     struct work work = *(const struct work *)arg;

@@ -18,6 +18,7 @@ void presence_init(struct presence *presence, struct loop *loop, pid_t pid,
     presence->timer = (struct loop_timer){.fire = fire, .owner = owner};
 }
 
+/* Whether the process is stopped, as far as /proc tells. */
 static bool see_if_stopped(struct presence *presence)
 {
     struct process process;

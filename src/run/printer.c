@@ -40,6 +40,7 @@ static bool tell_agent(const struct printer *printer, enum order_kind kind, stru
                               -1);
 }
 
+/* Has the agent release the lock, which no caller will use, and waits for that for a while. */
 static void withdraw_grant(struct printer *printer)
 {
     printer->state = WITHDRAWING;
@@ -52,6 +53,8 @@ static void withdraw_grant(struct printer *printer)
     agent_process_await(printer->agent, printer->loop, (struct moment){0});
 }
 
+/* The owner token could not be printed: says why, and gives the lock back, as no caller knows of
+ * it. */
 static void fail_to_print(struct printer *printer, enum run_event event,
                           const struct run_reason *why)
 {
@@ -81,6 +84,8 @@ static void on_writable(struct loop_io *io, int events)
     }
 }
 
+/* The owner token was not read in time; or the release of the lock is not answered, and the lock
+ * ends with its lease. */
 static void on_time(struct loop_timer *timer)
 {
     struct printer *printer = timer->owner;
@@ -158,6 +163,7 @@ static void on_signal(void *owner, int signo)
 
 /* -- the whole ------------------------------------------------------------------------------- */
 
+/* Sets up the loop. False: there are no descriptors for it. */
 static bool prepare_printer(struct printer *printer)
 {
     sigset_t caught;

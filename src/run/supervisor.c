@@ -93,6 +93,8 @@ static void report_unreleased(const struct supervisor *s, const struct run_reaso
                                     .reason = *why});
 }
 
+/* Until when to wait for the answer to a release: until the lease ends, as the lock is free then
+ * anyway, within bounds. */
 static struct moment release_by(const struct supervisor *s)
 {
     struct moment now = moment_now();
@@ -162,6 +164,8 @@ static void leave_unanswered(struct supervisor *s, enum run_cause cause)
     finish_run(s);
 }
 
+/* The command has ended. First hears what the agent has to say, as the lock may have been lost
+ * before; then has it released. */
 static void release_lock(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());
@@ -200,6 +204,8 @@ static void describe_event(struct supervisor *s, struct notice *notice)
         events->word_wait(events->arg, s->refusal, notice->message, sizeof notice->message);
 }
 
+/* Starts the user's command for such an event, if that is wanted, with the times and the holder as
+ * they are now. */
 static void notify_event(struct supervisor *s, enum notice_event event)
 {
     const struct run_events *events = events_of(s);
@@ -219,6 +225,7 @@ static void notify_event(struct supervisor *s, enum notice_event event)
     notifier_tell(&s->notifier, &notice);
 }
 
+/* When the user wants to be told that the lock is held for long. */
 static struct moment held_long_at(const struct supervisor *s)
 {
     if (s->state != HOLDING || !notifier_wants(&s->notifier, NOTICE_HELD))
@@ -382,6 +389,9 @@ static bool is_hopeless(const struct supervisor *s)
     return moment_reached(s->job.lease.end, moment_now());
 }
 
+/* The agent is dead, and none takes its place: a release stays without an answer, an acquisition
+ * fails; and a command that is running may do so until its lease ends, but not one whose end must
+ * still be verified. */
 static void do_without_agent(struct supervisor *s)
 {
     if (!wants_lock(s)) {
@@ -479,6 +489,7 @@ static void settle_state(struct supervisor *s)
         loop_arm(s->loop, &s->clock, due);
 }
 
+/* The agent says something. */
 static void on_message(struct loop_io *io, int events)
 {
     (void)events;

@@ -21,6 +21,8 @@ static unsigned blocked_key(const struct waiting *waiting, const struct answer *
                                                               : 1;
 }
 
+/* Shows the wait as it is now, and again when that should change: a line on a terminal counts
+ * seconds. */
 static void show_wait_now(struct loop_timer *timer)
 {
     const struct waiting *waiting = timer->owner;

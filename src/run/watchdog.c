@@ -24,6 +24,7 @@
 /* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
 
+/* The deadlines, by what this guard knows now, as the job has them. */
 static struct deadline deadline_now(const struct watchdog *watchdog)
 {
     struct supervised known = watchdog->known;
@@ -153,6 +154,7 @@ static void kill_command(struct watchdog *watchdog)
         look_again(watchdog);
 }
 
+/* Ends when nothing of the command is left, nor of --stop; otherwise looks again. */
 static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
 {
     if (state == TREE_GONE && !check_stop_command(watchdog))
@@ -313,6 +315,7 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
     arm_timer(watchdog);
 }
 
+/* The lock is lost: the command must end. */
 void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor)
 {
     watchdog->known.lost = true;

@@ -88,6 +88,7 @@ static const char *check_ipv6(char *host)
     return NULL;
 }
 
+/* Why the name of a host is wrong, behind the name of the URL; NULL: it is right. */
 static const char *check_name(const char *host)
 {
     if (*host == '\0')
@@ -176,6 +177,7 @@ const char *url_take_path(struct url *url, char *text, char **query)
 
 /* -- printing -------------------------------------------------------------------------------- */
 
+/* Appends text to the URL, with %XX for "special" and what no URL may have. */
 void url_append_encoded(const char *text, const char *special, char *out, size_t size)
 {
     size_t used = strlen(out);

@@ -40,6 +40,7 @@ void lock_views_add_waiters(struct lock_views *views, const struct lock_view *mo
     view->waiter_count = count;
 }
 
+/* Puts the waiters in the order of their turns; those of one turn stay in their order. */
 static void order_waiters(struct lock_view *view)
 {
     size_t count = view->waiter_count, ordered = 0;

@@ -48,6 +48,7 @@ void cluster_judge(const struct checkup *masters, unsigned slots, struct diagnos
         diagnosis_add(diagnosis, "cluster", LEVEL_FINE, "", "%zu masters have all slots", count);
 }
 
+/* Checks one node of the Cluster, as a server of its own. */
 static bool check_node(const struct checkup_plan *plan, struct url_host host,
                        struct checkup *checkup, char *fault, size_t size)
 {

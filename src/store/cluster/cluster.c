@@ -59,6 +59,8 @@ static struct moment now_of(const struct cluster *cluster)
     return loop_now(cluster->loop);
 }
 
+/* Ends the operation, and then reports, as that callback may begin the next one at once. If none
+ * begins, the timer "idle" lets connections that are not needed go. */
 static void finish_operation(struct cluster *cluster, const struct answer *answer)
 {
     cluster->busy = false;
@@ -134,6 +136,8 @@ static void on_refreshed(struct cluster *cluster)
         start_operation(cluster);
 }
 
+/* Takes the end of reading the map: continues the operation by it; a connection that was only to be
+ * made, or a refusal, is the answer. If no node answered, tries again later. */
 static void map_was_read(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
@@ -266,6 +270,8 @@ static void on_answer(void *arg, const struct answer *answer)
     }
 }
 
+/* Sends the operation to the node that has its slot. Where the map does not say, any node refers to
+ * the right one. One that was just found not to have it (suspect) has the map read first. */
 static void start_operation(struct cluster *cluster)
 {
     size_t node = cluster_map_find(cluster->map, cluster->slot);
@@ -284,6 +290,7 @@ static void start_operation(struct cluster *cluster)
         send_to_node(cluster, node);
 }
 
+/* Notes the operation, and forgets what became of the one before. */
 static void begin_operation(struct cluster *cluster, const struct operation *operation)
 {
     cluster->busy = true;
@@ -331,6 +338,7 @@ static void was_read_ahead(void *arg, const struct answer *answer)
     cluster->map_known = !cause_may_pass(answer->cause);
 }
 
+/* Reads the map again while no operation is under way, so that the next one need not. */
 static void read_ahead(struct loop_timer *timer)
 {
     struct cluster *cluster = timer->owner;

@@ -108,6 +108,7 @@ void cluster_map_forget(struct cluster_map *map, size_t node)
 
 enum standing { STANDING_ANSWERED, STANDING_UNTRIED, STANDING_FAILED };
 
+/* Whether the node answered last, or failed last, or was never tried. */
 static enum standing standing_of(const struct cluster_node *node)
 {
     if (node->answered.ns == 0 && node->failed.ns == 0)
@@ -115,6 +116,8 @@ static enum standing standing_of(const struct cluster_node *node)
     return node->answered.ns > node->failed.ns ? STANDING_ANSWERED : STANDING_FAILED;
 }
 
+/* Whether the map is asked of one node before another one: those that answered last, the latest
+ * first; then those not tried yet; then those that failed longest ago. */
 static bool goes_before(const struct cluster_node *one, const struct cluster_node *other)
 {
     enum standing standing = standing_of(one);

@@ -64,6 +64,7 @@ static struct multi_lock *multi_of(struct store *base)
 
 /* -- the request ------------------------------------------------------------------------------- */
 
+/* Sorts the keys: all rlocks take several keys in one order, so that no two wait for each other. */
 static void sort_keys(struct multi_lock *multi)
 {
     for (size_t i = 0; i < multi->key_count; i++) {
@@ -80,6 +81,7 @@ static void set_granted(struct multi_lock *multi)
         (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = multi->result.grants};
 }
 
+/* Reports the result, from a copy, as that callback may begin the next operation. */
 static void finish_operation(struct multi_lock *multi)
 {
     struct kept_answer result; /* "done" may begin the next operation */
@@ -203,6 +205,7 @@ static void ask_next(struct multi_lock *multi)
     ask_below(multi, operation, moment_plus(now, share), on_key_answer);
 }
 
+/* See store_release_nowait(): releases each key. Returns the worst of what became of them. */
 static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
     struct acquire_request one = *request->lock;
@@ -246,6 +249,8 @@ static bool must_release(const struct multi_lock *multi, size_t key)
            (!waits || strcmp(multi->keys[key], multi->keys[result->refused.key]) > 0);
 }
 
+/* Takes the answer to the release of one key of those that were taken. If it is not known, the key
+ * may still be held: no further round, and the caller is told. */
 static void taken_released(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -287,6 +292,7 @@ static void release_taken_next(struct multi_lock *multi)
         finish_operation(multi);
 }
 
+/* Releases the keys that this round has taken, and then tells why, or tries again. */
 static void release_taken(struct multi_lock *multi, const struct answer *why)
 {
     answer_keep(&multi->result, why);
@@ -297,6 +303,7 @@ static void release_taken(struct multi_lock *multi, const struct answer *why)
 
 /* -- acquiring: taking ------------------------------------------------------------------------- */
 
+/* Whether this round has taken a key already. */
 static bool has_taken(const struct multi_lock *multi)
 {
     for (size_t i = 0; i < multi->key_count; i++) {
@@ -330,6 +337,9 @@ static void acquire_key(struct multi_lock *multi, store_done *done)
 
 static void take_next(struct multi_lock *multi);
 
+/* Takes the answer about one key of those to acquire. If others hold it, all that was taken is
+ * released: the caller waits at this key, which the next round takes first (at once, a few times;
+ * then later). If it was the first key, its place in the queue is kept. */
 static void key_taken(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -425,6 +435,8 @@ static void start_round(struct multi_lock *multi)
     }
 }
 
+/* Begins to acquire all keys, one after the other. For another owner than before, forgets what is
+ * known of that one's keys. */
 static void acquire_all_keys(struct multi_lock *multi, const char *owner)
 {
     if (!multi->last_owner || strcmp(multi->last_owner, owner) != 0) {

@@ -161,6 +161,7 @@ static void fail_with(struct attempt *attempt, const struct answer *why)
         outcome->cause = CAUSE_NOT_READY;
 }
 
+/* Ends the attempt to read the map from one node. */
 static void fail_attempt(struct attempt *attempt, enum cause cause, const char *text)
 {
     struct answer why;
@@ -169,6 +170,8 @@ static void fail_attempt(struct attempt *attempt, enum cause cause, const char *
     fail_with(attempt, &why);
 }
 
+/* A node has answered with an error. Another node would say the same to a user who is denied, or of
+ * a server that is not in a Cluster: all attempts are over. Otherwise this one is. */
 static void take_error(struct attempt *attempt, const struct answer *error)
 {
     struct cluster_nodes *nodes = attempt->nodes;

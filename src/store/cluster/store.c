@@ -62,6 +62,7 @@ static void end_survey(struct single *single)
     single->survey = NULL;
 }
 
+/* See store_release_nowait(); of one key, at the node that has its slot. */
 static enum release_sent release_nowait(struct store *base, const struct release_request *request)
 {
     struct single *single = single_of(base);
@@ -117,6 +118,7 @@ static struct store *open_cluster(struct loop *loop, const struct store_address 
 
 /* -- its kind ---------------------------------------------------------------------------------- */
 
+/* Parses HOSTS of a URL in place. Returns why it is wrong, or NULL. */
 static const char *parse_url(struct url *url, char *rest)
 {
     char *path;

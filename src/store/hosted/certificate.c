@@ -46,6 +46,8 @@ static void end_look(struct look *look, const char *fault)
     loop_stop(look->loop);
 }
 
+/* Connects to the host's next address. A database first speaks plainly, and begins TLS when it was
+ * asked for it (look->asked); etcd begins with it. */
 static void connect_next(struct look *look, const char *fault)
 {
     int at = look->next++;
@@ -59,6 +61,8 @@ static void connect_next(struct look *look, const char *fault)
         connect_next(look, strerror(errno));
 }
 
+/* The connection is up, with a certificate if it is over TLS, which is all that is wanted. A plain
+ * one asks PostgreSQL for TLS; MySQL speaks first. */
 static void on_connected(void *arg)
 {
     struct look *look = arg;

@@ -77,6 +77,8 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
     loop_stop(probe->loop);
 }
 
+/* Asks the host for one row, over that session. Returns whether it answered in time; the values are
+ * the probe's. A test of a driver takes longer than a statement. */
 static bool ask_by(struct probe *probe, struct redis_session *session, const char *sql)
 {
     int64_t most = probe->dialect ? ASK_NS : TEST_NS;
@@ -118,6 +120,7 @@ static void judge_finding(struct probe *probe, const char *check, bool fine, con
 
 /* -- common to all ------------------------------------------------------------------ */
 
+/* Measures how long the shortest question takes. */
 static void check_ping(struct probe *probe)
 {
     int64_t took[PINGS];
@@ -245,6 +248,8 @@ static void add_lacks(struct probe *probe, const char *table, struct sql_text *l
         sql_add(lacks, " on @%s", table);
 }
 
+/* Tells which rights the user lacks on the tables. Returns whether it has all. The advice is the
+ * statements that grant them. */
 static bool check_rights(struct probe *probe)
 {
     struct sql_text lacks = text_of(probe), grants = text_of(probe);
@@ -313,6 +318,7 @@ static void tell_connections(struct probe *probe, const char *taken, const char 
 
 /* -- PostgreSQL -------------------------------------------------------------------------------- */
 
+/* Tells of a PostgreSQL server's standbys: if none is synchronous, a failover may lose locks. */
 static void check_pg_replicas(struct probe *probe)
 {
     int64_t count = 0;
@@ -417,6 +423,8 @@ static void check_pg_pooler(struct probe *probe)
                   "connect to the server itself, or pool sessions");
 }
 
+/* Checks a PostgreSQL server. Of several hosts, one that takes no writes is none to check further.
+ * */
 static void check_postgresql(struct probe *probe)
 {
     if (!check_role(probe, "SELECT current_setting('default_transaction_read_only')") &&
@@ -437,6 +445,8 @@ static void check_postgresql(struct probe *probe)
 
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
 
+/* Tells whether a MySQL session is strict, as rlock makes it: otherwise a value that is too long is
+ * cut, not refused. */
 static void check_my_mode(struct probe *probe, bool takes_locks)
 {
     if (!ask_sql(probe, "SELECT @@SESSION.sql_mode, " MY_READ_ONLY))
@@ -496,6 +506,8 @@ static void judge_my_replicas(struct probe *probe)
         add_finding(probe, "replicas", LEVEL_FINE, "a replica is semi-synchronous", "");
 }
 
+/* Tells of a MySQL server's replicas: each has a thread that sends it the binary log. Without the
+ * right to see these, there seem to be none. */
 static void check_my_replicas(struct probe *probe)
 {
     int64_t count;
@@ -605,6 +617,7 @@ static void check_mysql(struct probe *probe)
 
 /* ---------------------------------------------------------------------------------------------- */
 
+/* Tells why the server could not be asked. */
 static void tell_unreached(struct probe *probe)
 {
     struct checked_server *server = probe->server;
@@ -638,6 +651,8 @@ static void check_certificates(struct probe *probe)
                       "cannot tell when it ends: %s", fault);
 }
 
+/* Tells whether what is sent is encrypted, and until when the server's certificate is good; over a
+ * socket there is none. */
 static void check_encryption(struct probe *probe)
 {
     const struct store_address *address = probe->plan->address;
@@ -759,6 +774,8 @@ struct hosts {
     enum level worst;
 };
 
+/* Tells of all hosts of a URL together: exactly one must take writes, or locks in one are not seen
+ * in another. */
 static void judge_hosts(const struct url *url, const struct hosts *hosts, struct diagnosis *whole)
 {
     if (hosts->writers == 0)

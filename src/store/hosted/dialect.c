@@ -222,6 +222,8 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
     strbuf_add(&text->out, quote, 1);
 }
 
+/* Adds the statement that lets a user use the ith table. In MySQL a user belongs to a host:
+ * USER@HOST, or, without one, to any. */
 static void add_grant(struct sql_text *text, const char *user, size_t i)
 {
     sql_add(text, "GRANT SELECT, INSERT, UPDATE, DELETE ON @%s TO ", text->dialect->tables[i]);

@@ -100,6 +100,7 @@ static const char *take_query(struct url *url, char *query)
     return fault;
 }
 
+/* Why these hosts are wrong: one is there twice, and would be asked twice; NULL: they are right. */
 static const char *refuse_twins(const struct url *url)
 {
     for (size_t i = 0; i < url->host_count; i++)
@@ -146,6 +147,8 @@ static const char *parse_url(struct url *url, char *rest)
     return url_decode(database, database + strlen(database));
 }
 
+/* The inverse of parsing it, without the password:
+ * HOSTS/DATABASE[?socket=PATH][&port=N][&table=NAME]. */
 static void print_url(const struct url *url, char *out, size_t size)
 {
     const struct sql_dialect *dialect = dialect_of(url);
@@ -222,6 +225,7 @@ static void print_git(const struct url *url, char *out, size_t size)
 
 #define ETCD_PORT 2379
 
+/* Takes ?margin= of an etcd URL. Returns why it is wrong, or NULL. */
 static const char *take_margin(struct url *url, char *query)
 {
     char *value = query;
@@ -252,6 +256,7 @@ static const char *parse_etcd(struct url *url, char *rest)
     return prefix ? url_decode(prefix, prefix + strlen(prefix)) : NULL;
 }
 
+/* The inverse of parsing it, without the password. */
 static void print_etcd(const struct url *url, char *out, size_t size)
 {
     url_append_hosts(url, out, size);
@@ -264,6 +269,7 @@ static void print_etcd(const struct url *url, char *out, size_t size)
 
 /* -- the kinds of store ------------------------------------------------------------------------ */
 
+/* Opens a store whose host's library does TLS itself, and cannot do all that rlock can. */
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
 {
@@ -277,6 +283,8 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
     return store_redis_open(loop, address, fault, size);
 }
 
+/* The ith statement that makes the tables, with rights for that user; NULL: there are no more. The
+ * caller frees. */
 static char *schema_statement(const struct store_address *address, const char *user, size_t i)
 {
     const struct url *url = address->urls;

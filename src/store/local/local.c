@@ -287,6 +287,7 @@ int local_hold(const struct local_place *place, int64_t timeout)
     return -1;
 }
 
+/* Waits for the local server to end, for so many ns. Returns whether it has. */
 static bool has_ended(const struct local_place *place, int64_t timeout)
 {
     struct moment end = moment_plus(moment_now(), timeout);
@@ -475,6 +476,8 @@ __attribute__((noreturn)) static void become_server(const struct local_place *pl
 
 /* -- starting it ----------------------------------------------------------------------------- */
 
+/* Links redis-server under the name TREE_SPARED, with which rlock does not take it for a descendant
+ * of the command that it ends. */
 static bool make_link(const struct local_place *place, char *fault, size_t size)
 {
     char program[4096], link[sizeof place->directory + 32];

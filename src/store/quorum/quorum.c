@@ -57,7 +57,8 @@ size_t quorum_majority(size_t count)
 
 /* -- who counts -------------------------------------------------------------------------------- */
 
-/* Returns for how many ms the quorum has existed, as far as any node knows. */
+/* Returns for how many ms the quorum has existed, as far as any node knows: since the first of them
+ * was asked for a lock. */
 static int64_t age_of(const struct quorum *quorum)
 {
     int64_t age = 0;
@@ -83,7 +84,9 @@ static int64_t longest_lease(const struct quorum *quorum)
     return longest;
 }
 
-/* A YES from a node that may have forgotten another owner's lock. */
+/* Whether this is a YES from a node that may have forgotten another owner's lock: what it remembers
+ * (memory_ms) is shorter than a lease, while the quorum has existed for longer than that. A quorum
+ * that is as young as its nodes has had no lock to forget. */
 static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot *ballot)
 {
     const struct seniority *its = &ballot->seniority;
@@ -112,6 +115,7 @@ struct count {
     size_t majority, spare; /* so many are needed, and so many are not */
 };
 
+/* Counts the votes of each kind. */
 static struct count count_votes(const struct quorum *quorum)
 {
     size_t majority = quorum_majority(quorum->count);
@@ -137,18 +141,20 @@ static struct count count_votes(const struct quorum *quorum)
 
 /* -- the one who is named most ----------------------------------------------------------------- */
 
-/* "": it names none. */
+/* The owner that the node names as the holder; "": it names none. */
 static const char *holder_of(const struct quorum_ballot *ballot)
 {
     return ballot->kept.answer.refused.holder ? ballot->kept.answer.refused.holder->owner : "";
 }
 
+/* Whether the node refuses, and names that owner. */
 static bool names_owner(const struct quorum_ballot *ballot, const char *owner)
 {
     bool refused = ballot->vote == VOTE_NO || ballot->vote == VOTE_VOID;
     return refused && strcmp(holder_of(ballot), owner) == 0;
 }
 
+/* How many nodes refuse and name that owner. */
 static size_t count_named(const struct quorum *quorum, const char *owner)
 {
     size_t count = 0;
@@ -189,11 +195,14 @@ size_t quorum_rivals(const struct quorum *quorum)
 
 /* -- what is decided --------------------------------------------------------------------------- */
 
+/* Whether a majority has answered, in whatever way. */
 static bool is_heard(struct count votes)
 {
     return votes.yes + votes.doubtful + votes.no + votes.nothing >= votes.majority;
 }
 
+/* Whether a majority grants the lock. While it may yet, or a majority has not answered, that is
+ * open. */
 static enum quorum_outcome outcome_of_take(struct count votes)
 {
     if (votes.yes >= votes.majority)
@@ -220,7 +229,7 @@ static enum quorum_outcome outcome_of_holding(struct count votes, size_t against
     return votes.yes + votes.none < votes.majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* Whether a majority does not have it any more. */
+/* Whether a majority does not have the lock any more: no matter whether it had it before. */
 static enum quorum_outcome outcome_of_free(struct count votes)
 {
     if (votes.no > votes.spare)
@@ -230,6 +239,7 @@ static enum quorum_outcome outcome_of_free(struct count votes)
     return votes.unknown > votes.spare ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
+/* Whether a majority has told what was asked. */
 static enum quorum_outcome outcome_of_read(struct count votes)
 {
     if (votes.yes >= votes.majority)
@@ -334,6 +344,8 @@ static const struct quorum_ballot *misfit_of(const struct quorum *quorum)
     return count > quorum->count - quorum_majority(quorum->count) ? found : NULL;
 }
 
+/* Answers with what most nodes say. The cause is that of the quorum as a whole, except where all
+ * nodes would say the same later. */
 static void answer_refused(const struct quorum *quorum, struct answer *answer)
 {
     const struct quorum_ballot *refusal = misfit_of(quorum);

@@ -76,6 +76,7 @@ static struct moment now_of(const struct quorum_store *store)
 
 /* -- what an answer means ---------------------------------------------------------------------- */
 
+/* The vote of an answer that means what it says. */
 static enum vote vote_of(const struct answer *answer)
 {
     switch (answer->verdict) {
@@ -93,6 +94,7 @@ static bool may_fill(const struct quorum_store *store)
     return store->hold == HOLD_OURS && !moment_reached(store->ends, now_of(store));
 }
 
+/* Whether the node says that the owner has no entry there. */
 static bool is_absent(const struct answer *answer)
 {
     return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_NOT_HOLDER;
@@ -118,7 +120,9 @@ static enum store_verb mending_order(const struct quorum_store *store,
     return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
 }
 
-/* An entry that is missing after a release that was not answered was released by that. */
+/* An entry that is missing after a release that was not answered was released by that. Otherwise it
+ * is a vote against, if the owner had acquired it (another process of its, in a majority), or none:
+ * this process knows which nodes had it. */
 static enum vote judge_releasing(const struct quorum_store *store, const struct quorum_node *node,
                                  const struct quorum_reply *reply)
 {
@@ -129,6 +133,8 @@ static enum vote judge_releasing(const struct quorum_store *store, const struct 
     return store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID;
 }
 
+/* The vote that a node's reply is, for or against: the lock being acquired, kept, released, or
+ * free. A node that is void is heard, and has no say. */
 static enum vote judge_vote(const struct quorum_store *store, const struct quorum_node *node,
                             const struct quorum_reply *reply)
 {
@@ -180,7 +186,8 @@ static bool find_fault(const struct quorum_store *store, struct answer *fault)
     return false;
 }
 
-/* Whether a node's answer ends the operation. */
+/* Whether a node's answer ends the operation, as these nodes are not a quorum: one server under two
+ * names, or a replica. *fault: the answer to report. */
 static bool is_fault(const struct quorum_store *store, const struct answer *heard,
                      struct answer *fault)
 {
@@ -238,6 +245,7 @@ static void complete_task(struct quorum_store *store)
 
 /* -- acquiring --------------------------------------------------------------------------------- */
 
+/* Asks all nodes for the lock, once. */
 static void start_try(struct quorum_store *store)
 {
     begin_round(store, QUORUM_TAKE);
@@ -248,6 +256,7 @@ static void start_try(struct quorum_store *store)
     quorum_round_ask_all(&store->round, VERB_ACQUIRE);
 }
 
+/* Notes the fence of each key that nodes get with their next request. */
 static void set_fences(struct quorum_requests *requests, const struct lock_grant *grants)
 {
     for (size_t key = 0; key < requests->acquire.key_count; key++)
@@ -276,6 +285,8 @@ static void settle_fence(struct quorum_store *store)
     }
 }
 
+/* Arms the timer for some time between "least" and "most" ns, at random: those that have tried at
+ * the same time must not try again at the same time. */
 static void pause_between(struct quorum_store *store, struct loop_timer *timer, int64_t least,
                           int64_t most)
 {
@@ -295,8 +306,9 @@ static int64_t time_to_leave(const struct quorum_store *store)
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
 
-/* Reports that a try failed as soon as nodes have released it, or have had the time for that. One
- * without an answer may be held still; after a refusal, a waiter is called for the next try. */
+/* Reports that a try failed as soon as nodes have released it, or have had the time for that. After
+ * no answer, an entry may be left where a node was unsure; after a refusal, a waiter is called for
+ * the next try. */
 static void leave_try(struct quorum_store *store)
 {
     bool busy = false; /* a node does something that has gone out */
@@ -322,7 +334,9 @@ static void leave_try(struct quorum_store *store)
     }
 }
 
-/* Ends a failed try, with store->answer: it is released, and tried again or reported. */
+/* Ends a failed try, with store->answer: it is released, and tried again or reported. An owner that
+ * held the lock before (had) and is not answered may hold it still, and returns with another
+ * request: nothing is released. */
 static void end_try(struct quorum_store *store)
 {
     struct moment leave = moment_plus(now_of(store), time_to_leave(store));
@@ -350,6 +364,7 @@ static void end_try(struct quorum_store *store)
     }
 }
 
+/* The timer of the stages that wait for nothing else. */
 static void end_stage(struct loop_timer *timer)
 {
     struct quorum_store *store = timer->owner;
@@ -403,6 +418,7 @@ static void finish_round(struct quorum_store *store, enum quorum_outcome outcome
     complete_task(store);
 }
 
+/* The time of a round is over: nodes that are silent have failed, and the votes decide. */
 static void close_votes(struct loop_timer *timer)
 {
     struct quorum_store *store = timer->owner;
@@ -411,6 +427,8 @@ static void close_votes(struct loop_timer *timer)
     finish_round(store, quorum_outcome(&store->round.votes));
 }
 
+/* After most nodes have released: for how many ns to wait for this one, whose entry would keep
+ * others out for a lease. */
 static int64_t extra_time_to_release(const struct quorum_store *store,
                                      const struct quorum_node *node)
 {
@@ -448,6 +466,9 @@ static int64_t extra_time(const struct quorum_store *store, const struct quorum_
     return store->task == VERB_RELEASE ? extra_time_to_release(store, node) : 0;
 }
 
+/* For how many ns a round that is decided waits for those nodes that have not answered: as long as
+ * for the one that is worth most. A survey does not wait if the others could not change what it
+ * shows. */
 static int64_t longest_extra_time(struct quorum_store *store)
 {
     const struct quorum *votes = &store->round.votes;
@@ -491,7 +512,9 @@ static void decide_round(struct quorum_store *store)
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
-/* A reply to an order of an earlier round has no vote, but may show what must be mended there. */
+/* Takes the reply of a node. One to an order of an earlier round has no vote, but may show what
+ * must be mended there. One of this round ends the operation, or asks the node for something else,
+ * or is a vote. */
 static void on_node_reply(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
 {
     struct quorum_store *store = arg;
@@ -545,11 +568,13 @@ static bool refuse_unfit(struct quorum_store *store)
     return true;
 }
 
+/* Copies a word for requests that are made after the operation; NULL stays NULL. */
 static const char *keep_word(struct arena *words, const char *word)
 {
     return word ? arena_take_string(words, mem_strdup(word)) : NULL;
 }
 
+/* Copies words, with a NULL behind the last. */
 static const char *const *keep_words(struct arena *words, const char *const *from, size_t count)
 {
     size_t size = (count + 1) * sizeof *from;
@@ -560,7 +585,8 @@ static const char *const *keep_words(struct arena *words, const char *const *fro
     return copy;
 }
 
-/* Copies what nodes may be asked after the operation. */
+/* Copies the lock of a request, since nodes may be asked about it after the operation. With another
+ * owner, what is known of the nodes' entries is forgotten. */
 static void take_lock(struct quorum_store *store, const struct acquire_request *lock)
 {
     struct quorum_requests *requests = &store->requests;
@@ -585,6 +611,7 @@ static void take_lock(struct quorum_store *store, const struct acquire_request *
     requests->release = (struct release_request){.lock = acquire};
 }
 
+/* Copies the request of a release, and its lock. */
 static void take_release(struct quorum_store *store, const struct release_request *request)
 {
     take_lock(store, request->lock);
@@ -592,7 +619,8 @@ static void take_release(struct quorum_store *store, const struct release_reques
     store->requests.release.lock = &store->requests.acquire;
 }
 
-/* pausing: a waiter that was refused a moment ago would be refused again. */
+/* Begins a try. pausing: this waiter was refused a moment ago, and would be refused again: it gets
+ * that answer, and its pause continues. */
 static void start_acquire(struct quorum_store *store, const struct acquire_request *request,
                           bool pausing)
 {
@@ -610,7 +638,8 @@ static void start_acquire(struct quorum_store *store, const struct acquire_reque
 }
 
 /* Continues for a process that died and had acquired the lock. As the nodes that have it are not
- * known, all are asked to renew; after a majority has, the others may be given it. */
+ * known, all are asked to renew; after a majority has, the others may be given it. From no time on
+ * is it known to be held, so no node is given it before. */
 static void adopt_lock(struct quorum_store *store, const struct lock_grant *grants)
 {
     set_fences(&store->requests, grants);
@@ -670,6 +699,8 @@ static void start_release(struct quorum_store *store, const struct release_reque
     }
 }
 
+/* Releases at all nodes that may have the lock, over the connections that are up. Returns whether
+ * that went out to all of them. */
 static bool send_release_nowait(struct quorum_store *store)
 {
     bool gone = true;
@@ -690,6 +721,8 @@ static void stop_task(struct quorum_store *store)
     loop_disarm(store->loop, &store->pause);
 }
 
+/* See store_release_nowait(). The operation under way is dropped: its entries are released as well.
+ * */
 static enum release_sent quorum_release_nowait(struct store *base,
                                                const struct release_request *request)
 {
@@ -703,6 +736,8 @@ static enum release_sent quorum_release_nowait(struct store *base,
     return send_release_nowait(store) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
+/* Copies the request, and has all nodes execute it; one that only asks who holds a mirror (no
+ * owners) reads. */
 static void start_force(struct quorum_store *store, const struct force_request *request)
 {
     struct force_request *force = &store->requests.force;
@@ -722,6 +757,7 @@ static void start_force(struct quorum_store *store, const struct force_request *
     }
 }
 
+/* Takes what a node shows of a lock, unless it is a reply to an earlier survey. */
 static void see_view(void *arg, const struct lock_view *view)
 {
     struct quorum_node *node = arg;
@@ -731,6 +767,7 @@ static void see_view(void *arg, const struct lock_view *view)
         lock_views_add(&store->views, view);
 }
 
+/* Copies the request, and asks all nodes what they show. */
 static void start_survey(struct quorum_store *store, const struct survey_request *request)
 {
     arena_free(&store->survey_words);
@@ -745,6 +782,7 @@ static void start_survey(struct quorum_store *store, const struct survey_request
     }
 }
 
+/* Starts an operation. It ends the pause of a waiter, which a new try may take up again. */
 static void start_task(struct store *base, const struct operation *operation)
 {
     struct quorum_store *store = quorum_of(base);

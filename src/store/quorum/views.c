@@ -14,6 +14,7 @@ struct holding {
     size_t count;
 };
 
+/* Collects what each node reports of that owner as a holder. */
 static void collect_holding(const struct lock_views *reports, const char *owner,
                             struct holding *holding)
 {

@@ -10,6 +10,8 @@
 /* A server that answers again may refuse a connection before it has come to that. */
 #define REFUSALS_MAX 2
 
+/* The reply to what was sent last shows that the server is still there: answers to a batch before
+ * it are dropped. */
 static void on_reply(void *arg, redisReply *reply)
 {
     struct former_conn *former = arg;

@@ -26,6 +26,7 @@ enum step {
     STEP_END
 };
 
+/* The next step of the greeting that this server and user need. */
 static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;

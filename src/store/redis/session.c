@@ -110,6 +110,7 @@ static bool may_search(const struct redis_session *session)
     return !session->searched && !session->locator->fixed;
 }
 
+/* Whether the server may have done the batch, as it went out. */
 static bool may_be_done(const struct redis_session *session)
 {
     return session->batch.state == BATCH_SENT;
@@ -143,7 +144,8 @@ void redis_session_close(struct redis_session *session)
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
 
-/* Whether the server, or its Sentinels, ask for a password that rlock has kept no longer. */
+/* Whether the server, or its Sentinels, ask for a password that rlock had and keeps no longer
+ * (store_lost_password()). Sentinels with a password of their own do not ask for that one. */
 static bool misses_password(const struct redis_session *session, const struct answer *answer)
 {
     bool own = session->phase == PHASE_LOCATING && session->sentinel_password.word;
@@ -173,6 +175,7 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
         answer->hint = HINT_KEPT_PASSWORD;
 }
 
+/* The answer that the server, which the session's URL names, could not be reached, and why. */
 static void describe_unreachable(const struct redis_session *session, const char *why,
                                  struct answer *answer)
 {
@@ -198,6 +201,8 @@ static void free_batch(struct batch *batch)
     batch->wanted = 0;
 }
 
+/* Ends the batch, and then reports its replies, or the failure, as that callback may begin the next
+ * one. It stays known when the batch was sent, and whether twice. */
 static void complete_batch(struct redis_session *session, const struct answer *failure)
 {
     struct batch ended = session->batch;
@@ -208,6 +213,9 @@ static void complete_batch(struct redis_session *session, const struct answer *f
     free_batch(&ended);
 }
 
+/* Ends the connection and the batch, which may be done all the same if it went out. If that was
+ * with the greeting, the server had not told its clock: nothing reliable says until when it may be
+ * done. */
 static void fail_batch(struct redis_session *session, const struct answer *why)
 {
     struct answer failure = *why;
@@ -219,6 +227,7 @@ static void fail_batch(struct redis_session *session, const struct answer *why)
     complete_batch(session, &failure);
 }
 
+/* Ends the connection and the batch, as the server cannot be reached. */
 static void fail_unreachable(struct redis_session *session, const char *why)
 {
     struct answer failure;
@@ -251,7 +260,8 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     loop_arm(session->loop, &session->timer, moment_min(session->until, again));
 }
 
-/* Retrying does not help if the other end does not speak RESP. */
+/* Retries or fails as the connection has, in these words. Where the other end does not speak RESP,
+ * retrying does not help, and what it speaks gives the hint. */
 static void retry_or_fail_with(struct redis_session *session, const char *why)
 {
     static const enum hint hints[] = {[STREAM_TLS] = HINT_TLS, [STREAM_PLAIN] = HINT_NO_TLS};
@@ -277,6 +287,7 @@ static void retry_or_fail_with(struct redis_session *session, const char *why)
     retry_or_fail(session, &answer);
 }
 
+/* Has the timer report the failure, since the caller of the session must return first. */
 static void fail_soon(struct redis_session *session)
 {
     redis_session_annotate(session, &session->failure);
@@ -312,15 +323,16 @@ static void leave_server(struct redis_session *session)
     locator_leave(session->locator, session->endpoint_next - 1);
 }
 
-/* Over TLS, a server that is full ends connections without a word. */
+/* Notes that the server has ended a connection before it answered: over TLS, one that is full does
+ * so without a word, and the former connection may be all that it allows. */
 static void note_refusal(struct redis_session *session)
 {
     if (!session->program)
         former_conn_note_refusal(&session->former, current_endpoint(session));
 }
 
-/* The same of the server that the connection is to, which stays until another one is up. A host
- * ends with its connection. */
+/* Leaves the server, which does not answer, but keeps the connection to it as the former one until
+ * another is up: it may only be slow. A host ends with its connection. */
 static void leave_silent(struct redis_session *session)
 {
     leave_server(session);
@@ -339,7 +351,8 @@ static void start_over(struct redis_session *session)
     connect_next(session);
 }
 
-/* The word was refused. False: its file has no other one by now. */
+/* Takes another word from the file of a secret whose word was refused. False: the file has no other
+ * one by now. */
 static bool renew_secret(struct secret *secret)
 {
     char *fresh = secret->file ? secret_read_again(secret->file) : NULL;
@@ -366,8 +379,9 @@ static void turn_away(struct redis_session *session, const struct answer *why)
         fail_batch(session, why);
 }
 
-/* An address of some time ago may be another server's by now: its name is looked up at once, if
- * nothing may have been done. */
+/* Leaves a server that refuses to serve. If its address was found some time ago, it may be another
+ * server's by now: so the name is looked up once more, and the batch goes there, if nothing may
+ * have been done. Returns whether it does. */
 static bool goes_elsewhere(struct redis_session *session)
 {
     bool old = may_search(session);
@@ -379,7 +393,7 @@ static bool goes_elsewhere(struct redis_session *session)
     return true;
 }
 
-/* A server that is full serves. */
+/* Goes to another server, or fails. A server that is full is the right one, so it is not left. */
 static void leave_refused(struct redis_session *session)
 {
     if (session->failure.full || !goes_elsewhere(session))
@@ -409,6 +423,8 @@ static struct sentinel_login login_of(const struct redis_session *session)
                           session->password.word);
 }
 
+/* The Sentinels have refused the password: takes what its file has by now. Returns whether that is
+ * another one. Sentinels without a password of their own have the server's. */
 static bool on_login_refused(void *arg, struct sentinel_login *login)
 {
     struct redis_session *session = arg;
@@ -419,7 +435,8 @@ static bool on_login_refused(void *arg, struct sentinel_login *login)
     return other;
 }
 
-/* A name service that is silent leaves time for what was known. */
+/* Searches for the server's addresses. If the last ones may be tried again, a name service that is
+ * silent leaves them half of the time. */
 static void search_server(struct redis_session *session)
 {
     int ways = 1 + locator_may_stay(session->locator);
@@ -435,6 +452,7 @@ static void search_server(struct redis_session *session)
     fail_by_errno(session);
 }
 
+/* No address was found in time: tries the last ones again, if that may be, or fails. */
 static void search_overdue(struct redis_session *session)
 {
     if (locator_may_stay(session->locator)) {
@@ -446,6 +464,8 @@ static void search_overdue(struct redis_session *session)
                                                             : "no answer from the name service");
 }
 
+/* After the pause of retry_or_fail(): fails if that was the last one, or tries the former
+ * connection, or searches. */
 static void pause_over(struct redis_session *session)
 {
     if (moment_reached(session->until, loop_now(session->loop)))
@@ -526,6 +546,7 @@ static void connect_next(struct redis_session *session)
     fail_by_errno(session);
 }
 
+/* The address refuses connections: tries the next one, or searches for others, or fails. */
 static void connect_broken(struct redis_session *session, const char *why)
 {
     note_refusal(session);
@@ -535,6 +556,7 @@ static void connect_broken(struct redis_session *session, const char *why)
         retry_or_fail_with(session, why);
 }
 
+/* The address is silent: tries the next one. After the last one no time is left to search. */
 static void connect_overdue(struct redis_session *session)
 {
     if (has_next(session)) {
@@ -570,6 +592,7 @@ static void send_commands(struct redis_session *session, struct strbuf *commands
     strbuf_free(commands);
 }
 
+/* Sends the batch, which may be done from now on. */
 static void send_batch(struct redis_session *session)
 {
     send_commands(session, &session->batch.commands);
@@ -577,6 +600,8 @@ static void send_batch(struct redis_session *session)
     session->batch.sent_at = loop_now(session->loop);
 }
 
+/* The server has answered its greeting, so it is there: a batch that may be repeated waits for its
+ * replies no longer than its patience. */
 static void give_patience(struct batch *batch, struct moment now)
 {
     if (batch->patience)
@@ -617,6 +642,8 @@ static bool go_back(struct redis_session *session)
     return true;
 }
 
+/* A batch without commands has only had to connect, and has. One that is not answered in time
+ * fails, and the next one goes over another connection. */
 static void batch_overdue(struct redis_session *session)
 {
     if (session->batch.wanted == 0) {
@@ -629,6 +656,8 @@ static void batch_overdue(struct redis_session *session)
 
 /* -- undoing --------------------------------------------------------------------------------- */
 
+/* After a refused greeting: leaves the server, and reports that the batch may be done unless it is
+ * undone there, and was not sent on another connection before. */
 static void leave_undone(struct redis_session *session, bool undone)
 {
     if (undone && !session->batch.twice)
@@ -636,7 +665,9 @@ static void leave_undone(struct redis_session *session, bool undone)
     leave_refused(session);
 }
 
-/* All replies to the batch have come. The batch itself stays, for another server. */
+/* Takes all replies to a batch that came with a refused greeting: if it was done, its owner adds
+ * commands that undo it (events->misdirected), and their reply is waited for. The batch itself
+ * stays, for another server. */
 static void undo_batch(struct redis_session *session)
 {
     struct batch *batch = &session->batch;
@@ -653,8 +684,9 @@ static void undo_batch(struct redis_session *session)
     strbuf_free(&bytes);
 }
 
-/* A batch that came with a greeting that is refused is refused as well, unless other users may do
- * it: its own replies tell. */
+/* Takes a reply on a server that has refused the greeting: to the rest of that, then to the batch
+ * that came with it, which is refused as well unless other users may do it, and then to what undoes
+ * the batch. */
 static void hear_undoing(struct redis_session *session, redisReply *reply)
 {
     struct batch *batch = &session->batch;
@@ -673,6 +705,8 @@ static void hear_undoing(struct redis_session *session, redisReply *reply)
         session->greeting_left--;
 }
 
+/* The connection has broken before the batch was undone. A server that turns this user away (said)
+ * has not done it either. */
 static void undoing_broken(struct redis_session *session, const char *why)
 {
     (void)why;
@@ -681,15 +715,15 @@ static void undoing_broken(struct redis_session *session, const char *why)
 
 /* -- greeting -------------------------------------------------------------------------------- */
 
-/* A batch that went out may go out once more, on another connection: a server that is silent on one
- * may answer on the next. */
+/* Whether the batch, which goes out with the greeting, may go out once more, on another connection:
+ * once, if its owner lets it. A server that is silent on one may answer on the next. */
 static bool may_repeat(const struct redis_session *session)
 {
     return session->batch.ahead && session->batch.patience && !session->repeated;
 }
 
-/* Greets the server. A batch that goes ahead follows in the same write, which saves
- * a round trip. */
+/* Greets the server. A batch that goes ahead follows in the same write, which saves a round trip.
+ * One that went out on an earlier connection may now be done on both. */
 static void on_connected(void *arg)
 {
     struct redis_session *session = arg;
@@ -779,6 +813,8 @@ static void hear_greeting(struct redis_session *session, redisReply *reply)
         leave_refused(session);
 }
 
+/* The connection has broken before the greeting was answered: the server is full perhaps, or it is
+ * not the right one any more. */
 static void greeting_broken(struct redis_session *session, const char *why)
 {
     note_refusal(session);
@@ -786,6 +822,7 @@ static void greeting_broken(struct redis_session *session, const char *why)
         retry_or_fail_with(session, why);
 }
 
+/* The greeting is not answered in time: tries another connection, or fails. */
 static void greeting_overdue(struct redis_session *session)
 {
     leave_server(session);
@@ -810,8 +847,9 @@ static bool is_trouble(const char *error)
     return is_of_replica(error) || redis_error_class(error) == REDIS_ERROR_PASSING;
 }
 
-/* A batch that only reads has done nothing on a server that is not a master any more. A server that
- * does not tell its role gives the reason in its next replies as well. */
+/* Takes the reply to ROLE, which stands before a batch that only reads. On a server that is not a
+ * master any more, that has done nothing (BATCH_WAITING) and fails. A server that does not tell its
+ * role gives the reason in its next replies as well. */
 static void hear_role(struct redis_session *session, redisReply *reply)
 {
     struct answer failure;
@@ -828,6 +866,8 @@ static void hear_role(struct redis_session *session, redisReply *reply)
     fail_batch(session, &failure);
 }
 
+/* The connection that is up is of no use any more: fails the batch, or else says so
+ * (events->broken), unless it is up again soon (store/breaks.h). */
 static void lose_connection(struct redis_session *session, const char *why)
 {
     hang_up(session);
@@ -868,6 +908,7 @@ static void hear_batch(struct redis_session *session, redisReply *reply)
     complete_batch(session, NULL);
 }
 
+/* Whether the reply is a push of that kind to a subscriber: {kind, channel, text or number}. */
 static bool is_push(const redisReply *reply, const char *kind)
 {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
@@ -1069,6 +1110,7 @@ void redis_session_check_role(struct redis_session *session)
         REDIS_SESSION_ADD(session, "ROLE");
 }
 
+/* Connects for the batch: over the former connection, if that is wanted, or anew. */
 static void start_batch(struct redis_session *session)
 {
     session->until =
@@ -1081,6 +1123,7 @@ static void start_batch(struct redis_session *session)
         connect_next(session);
 }
 
+/* Makes a batch of the commands that were added, to which so many replies will come. */
 static void begin_batch(struct redis_session *session, size_t replies, struct moment until)
 {
     breaks_cancel(&session->breaks); /* a broken connection is found now */

@@ -111,6 +111,8 @@ static struct redis_store *redis_store_of(struct store *base)
 
 /* -- the call under way ----------------------------------------------------------------------- */
 
+/* Keeps the places that the call's caller has in the queues, as the server tells them, and of which
+ * keys they are; NULL: it has none. Both are copied. */
 static void set_places(struct redis_store *store, const char *places)
 {
     free(store->places);
@@ -185,6 +187,8 @@ static bool add_channel(struct redis_store *store, char *channel)
     return !known;
 }
 
+/* How many replies there are to what add_listening() adds: to MULTI, the call, the lesson, each
+ * SUBSCRIBE, and EXEC. */
 static size_t replies_listening(const struct redis_store *store)
 {
     return 3 + is_teaching(store) + store->channel_count;
@@ -230,12 +234,15 @@ static bool is_harmless(const struct redis_store *store)
     return store->call.script == &script_acquire || store->call.script == &script_latch;
 }
 
+/* Whether the call goes out without a subscription: the server forbids all of them, or could not
+ * take this one. */
 static bool is_plain(const struct redis_store *store)
 {
     return store->forbids_channels || store->resent & RESEND_PLAIN;
 }
 
-/* A renewal that waits for replicas could not do so once it has subscribed. */
+/* How the call goes out. Within a transaction no command waits for replicas: so a grant that has to
+ * be on them is asked for once more, by itself, and a renewal goes out by itself first. */
 static enum form choose_form(const struct redis_store *store)
 {
     if (!store->listen || is_plain(store) || store->resent & RESEND_FOR_REPLICAS)
@@ -280,7 +287,8 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
-/* Sets those arguments of the call that are known only when it is sent. */
+/* Sets those arguments of the call that are known only when it is sent: until when it may be done,
+ * the server, the places that the server told, and a token for a grant by message. */
 static void complete_call(struct redis_store *store, struct moment now)
 {
     if (store->in_time) {
@@ -340,6 +348,7 @@ static void send_call(struct redis_store *store)
     redis_session_send(store->session, replies, channels, store->until);
 }
 
+/* Frees what the operation has, and sets back what is only its own. */
 static void drop_operation(struct redis_store *store)
 {
     redis_call_drop(&store->call);
@@ -375,7 +384,9 @@ static bool is_error(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-/* Finds the script's own reply within a transaction. */
+/* Finds the script's own reply within a transaction; or, where it was not run, the error that says
+ * why. Returns in which other way it must be sent: without what the server refused of it, which is
+ * noted for the next calls. */
 static enum resend reply_within(struct redis_store *store, redisReply *const *replies, size_t count,
                                 const redisReply **found)
 {
@@ -408,7 +419,8 @@ static bool is_held_listening(const redisReply *first)
     return is_error(first) && strcasestr(first->str, "unsubscribe");
 }
 
-/* The answer points into *extra. */
+/* Reads the script's reply as an answer, which points into *extra. A reply that is not of this
+ * call's script (redis_answer_belongs()) is senseless. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
@@ -481,7 +493,8 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
 }
 
-/* Returns whether the call touches more keys now. */
+/* Adds the keys of other programs that the script has told. Returns whether the call touches more
+ * keys now; if not, sending it again would not help. */
 static bool add_mirrors(struct redis_store *store, const redisReply *keys)
 {
     bool more = false;
@@ -532,6 +545,7 @@ static enum resend judge_call(struct redis_store *store, redisReply *const *repl
                : RESEND_NOT;
 }
 
+/* Takes the replies to the call: sends it again in another way, or finishes the operation. */
 static void hear_call(struct redis_store *store, redisReply *const *replies, size_t count)
 {
     struct answer answer;
@@ -558,6 +572,9 @@ static bool is_marking(const struct redis_store *store)
     return store->base.operation.verb == VERB_ADJUST;
 }
 
+/* Takes the replies to a part of a survey; asks for the next part, or finishes. A survey that
+ * marks, for a pause that was not stored, and has found no lock to mark, had nothing to end:
+ * ABSENT. */
 static void hear_survey(struct redis_store *store, struct redisReply *const *replies, size_t count)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -577,7 +594,10 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     finish_operation(store, &answer);
 }
 
-/* A survey changes nothing, and a refused call was not done. */
+/* Undoes a batch that a wrong server has done (events->misdirected). Returns whether it was done. A
+ * survey changes nothing, and a refused call was not done. An acquisition that got a lock or a
+ * place is undone by a release; the others have changed what was not theirs to change, which stays.
+ * */
 static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
     struct redis_store *store = arg;
@@ -641,6 +661,8 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     }
 }
 
+/* The connection broke while no batch was under way: a wake-up may be missed, and the next server
+ * may not know the scripts. */
 static void on_broken(void *arg)
 {
     struct redis_store *store = arg;
@@ -649,8 +671,8 @@ static void on_broken(void *arg)
     store_changed(&store->base);
 }
 
-/* A message that no script has written, or that comes during a call, only says that asking may be
- * worthwhile. */
+/* Takes a message; NULL: it came during a call. One with the token of this store's offer grants the
+ * lock; any other only says that asking may be worthwhile. */
 static void on_message(void *arg, const char *message)
 {
     struct redis_store *store = arg;
@@ -685,7 +707,8 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-/* settled: only a quorum's member is told more than an empty one. */
+/* Makes the call of an acquisition. settled: what a quorum has settled on; of any other store it is
+ * empty. */
 static void call_acquire(struct redis_store *store, const struct acquire_request *request,
                          const struct member_terms *settled)
 {
@@ -701,8 +724,9 @@ static void call_acquire(struct redis_store *store, const struct acquire_request
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
 }
 
-/* A renewal on a new connection goes out with the greeting: the next one listens. On a long way the
- * script itself goes out, until the server is known to have it. */
+/* Makes the call of a renewal. On a new connection it goes out with the greeting, and does not
+ * listen: the next one does. On a long way the script itself goes out, until the server is known to
+ * have it. */
 static void call_renew(struct redis_store *store, const struct renew_request *request,
                        const struct member_terms *settled)
 {
@@ -714,6 +738,9 @@ static void call_renew(struct redis_store *store, const struct renew_request *re
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
+/* Makes the call of a release. It is done even late, if it goes out with the greeting and its
+ * process may have ended. The owner may come back for another try (returns), and keeps its places
+ * then. */
 static void call_release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
@@ -752,6 +779,8 @@ static enum release_sent redis_release_nowait(struct store *base,
     return gone ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;
 }
 
+/* Makes the call of a pause or a limit. A pause of a GLOB is stored first; then a survey marks the
+ * locks that are there (finish_call()). */
 static void call_adjust(struct redis_store *store, const struct adjust_request *request)
 {
     if (request->glob) {
@@ -777,6 +806,8 @@ static void call_survey(struct redis_store *store, const struct survey_request *
     redis_survey_ask(store->survey, store->until);
 }
 
+/* Makes the call of a latch. One that changes it must not be done too late; one that only reads
+ * must not be answered by a replica. */
 static void call_latch(struct redis_store *store, const struct latch_request *request)
 {
     bool changes = request->verb >= LATCH_SET; /* as those behind it do */

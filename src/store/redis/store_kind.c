@@ -9,6 +9,7 @@
 #define DB_MAX        999999
 #define BAD_DB        "has a database that is not a number from 0 to 999999"
 
+/* Parses [USERINFO@]HOST[:PORT][/DB] of a URL in place. Returns why it is wrong, or NULL. */
 static const char *parse_redis(struct url *url, char *rest)
 {
     char *db;
@@ -25,6 +26,7 @@ static void print_redis(const struct url *url, char *out, size_t size)
     text_append(out, size, "/%d", url->db);
 }
 
+/* Parses [USERINFO@]/PATH[?db=DB] of a URL in place. Returns why it is wrong, or NULL. */
 static const char *parse_unix(struct url *url, char *rest)
 {
     char *query;
@@ -37,6 +39,7 @@ static const char *parse_unix(struct url *url, char *rest)
     return url_take_number(query + 3, 0, DB_MAX, &url->db, BAD_DB);
 }
 
+/* The inverse of parse_unix(), without the password. */
 static void print_unix(const struct url *url, char *out, size_t size)
 {
     url_append_encoded(url->path, "?#", out, size);
@@ -44,6 +47,7 @@ static void print_unix(const struct url *url, char *out, size_t size)
         text_append(out, size, "?db=%d", url->db);
 }
 
+/* Parses HOSTS/MASTER[/DB] of a URL in place. Returns why it is wrong, or NULL. */
 static const char *parse_sentinel(struct url *url, char *rest)
 {
     char *master;
@@ -62,6 +66,7 @@ static const char *parse_sentinel(struct url *url, char *rest)
     return url_decode(master, end);
 }
 
+/* The inverse of parse_sentinel(), without the password. */
 static void print_sentinel(const struct url *url, char *out, size_t size)
 {
     url_append_hosts(url, out, size);

@@ -49,6 +49,8 @@ struct redis_survey {
 
 enum asked_by { BY_NAME, BY_GLOB };
 
+/* Adds a name in the store, which the survey now owns, to those that are asked about;
+ * sort_entries() drops doubles. */
 static void add_entry(struct redis_survey *survey, char *name, enum asked_by by)
 {
     *MEM_APPEND(survey->entries, survey->entry_count) =
@@ -56,7 +58,7 @@ static void add_entry(struct redis_survey *survey, char *name, enum asked_by by)
     survey->sorted = false;
 }
 
-/* PREFIX:{GLOB}, the prefix taken literally. */
+/* Adds PREFIX:{GLOB}, the prefix taken literally, to what SCAN is asked for. */
 static void add_glob(struct redis_survey *survey, const char *glob)
 {
     *MEM_APPEND(survey->globs, survey->glob_count) = redis_glob_in_store(survey->prefix, glob);
@@ -145,6 +147,7 @@ static void sort_entries(struct redis_survey *survey)
     survey->sorted = true;
 }
 
+/* Reports the pause of a GLOB, if it may hold for a lock that the survey asks for. */
 static void tell_pause(void *arg, const struct lock_view *pause)
 {
     const struct redis_survey *survey = arg;
@@ -195,11 +198,13 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     redis_call_drop(&call);
 }
 
+/* The first of the entries that the batch under way asks about. */
 static struct entry *first_asked(const struct redis_survey *survey)
 {
     return &survey->entries[survey->in_rest ? survey->rest_next : survey->entry_next];
 }
 
+/* Asks about the next entries, in one batch. In a Cluster each has the reply to ASKING as well. */
 static void ask_looks(struct redis_survey *survey, size_t count, struct moment until)
 {
     survey->scanning = false;

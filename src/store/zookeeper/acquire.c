@@ -39,7 +39,7 @@ static void create_nodes(struct zk_store *store)
     zk_send(store, on_created, ZK_CREATES);
 }
 
-/* How many branches of each key the lock needs. */
+/* How many branches of each key the lock needs: a semaphore also those of leases and of places. */
 static size_t branches_of(const struct zk_store *store)
 {
     return zk_is_limited(store) ? ZK_BRANCHES : 1;
@@ -72,6 +72,8 @@ static void on_created(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
+/* The folders and the locks' nodes have been made, or were there; begins once more. The replies are
+ * those to the folders, one for each '/' of the path, and then to the own keys' branches. */
 static void made_locks(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *slashes = store->folder;
@@ -93,8 +95,8 @@ static void made_locks(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- nesting ----------------------------------------------------------------------------------- */
 
-/* Notes the nodes of all ancestors, and that of the holder among them, and asks what is in them.
- * Returns whether the nearest one that holds the lock holds it for reading. */
+/* Notes the nodes of all ancestors (nodes->ancestors), which of them is the holder, and asks what
+ * is in them. Returns whether the nearest one that holds the lock holds it for reading. */
 static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
                           const struct zk_queue *queue, const struct zk_contender *holder)
 {
@@ -117,6 +119,8 @@ static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
     return reads;
 }
 
+/* An owner that nests takes the number of an ancestor that holds the lock: so lists the holders
+ * first. Any other one makes its nodes. */
 static void find_ancestors(struct zk_store *store)
 {
     if (!strchr(store->owner, '.')) {
@@ -186,8 +190,9 @@ static int read_ancestors(struct zk_nodes *nodes, const struct zk_reply **replie
     return error;
 }
 
-/* The fencing token of an owner that nests is that of its outermost ancestor, as its own node is
- * younger than those of the waiters. */
+/* Takes what is in the ancestors' nodes, and makes the own ones. The fencing token and the slot of
+ * an owner that nests are those of its outermost ancestor, as its own node is younger than those of
+ * the waiters. */
 static void take_ancestors(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->key_count; i++) {
@@ -218,7 +223,8 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
 
 /* -- refused ----------------------------------------------------------------------------------- */
 
-/* Reads the replies about what is in the way, and then about the holder. */
+/* Reads the replies about what is in the way, if it is there still, and then about the holder, who
+ * is named in the refusal; and refuses. */
 static void on_described(struct zk_store *store, const struct zk_reply *replies)
 {
     struct lock_party *holder = &store->refusal.party;
@@ -250,6 +256,7 @@ static void on_described(struct zk_store *store, const struct zk_reply *replies)
         zk_refuse_and_leave(store);
 }
 
+/* Begins the refusal of a plain lock, and asks what is in the oldest holder's node. */
 static void note_refusal(struct zk_store *store, size_t key, const struct zk_queue *queue)
 {
     const struct zk_contender *oldest = zk_queue_oldest(queue);
@@ -265,7 +272,8 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }
 
-/* Own nodes have gone, and the others have to go. */
+/* Own nodes have gone: the others are deleted, and new places are taken behind all others, which
+ * the answer tells. */
 static void lose_places(struct zk_store *store)
 {
     zk_session_drop_batch(store->session);
@@ -309,7 +317,8 @@ static size_t read_nested(const struct zk_store *store, size_t key, const struct
     return count;
 }
 
-/* Notes which of them is in the way, if any is. False if the own node is not there. */
+/* Notes which of those that nest in the same holder of a key is in the way, and begins the refusal,
+ * if any is. False if the own node is not there. replies, gone: as of read_nested(). */
 static bool judge_nested(struct zk_store *store, size_t key, const struct zk_reply **replies,
                          bool *gone)
 {
@@ -395,6 +404,8 @@ static void found_nested(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- the verdict ------------------------------------------------------------------------------- */
 
+/* The own nodes are watched from now on. If all are there, the lock is granted: any that goes later
+ * is told of. */
 static void on_watched(struct zk_store *store, const struct zk_reply *replies)
 {
     if (zk_missing(store, replies) == store->key_count)
@@ -420,6 +431,8 @@ static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
     return own;
 }
 
+/* Judges the places of those keys that have no lease yet. With all places there, looks for room;
+ * with all leases, for others that nest. */
 static void judge_semaphore(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     bool lost = false, leased = true;
@@ -440,7 +453,8 @@ static void judge_semaphore(struct zk_store *store, const struct zk_queue queues
 }
 
 /* Judges all places by the queues that were read, from the last key to the first: so the first one
- * in the way is the one that is told of. */
+ * in the way is the one that is told of. With none in the way, first rules out a semaphore of that
+ * name. */
 static void judge_queues(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     size_t refused = store->key_count;
@@ -465,7 +479,7 @@ static void judge_queues(struct zk_store *store, const struct zk_queue queues[LO
     }
 }
 
-/* The first own node in each queue shows whether another client is in the way. */
+/* Reads the queues, in which the own nodes are, and judges the places there. */
 static void take_queues(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_queue queues[LOCK_KEYS_MAX];
@@ -488,13 +502,14 @@ void zk_check_turn(struct zk_store *store)
 
 /* -- waiting ----------------------------------------------------------------------------------- */
 
+/* The node of the holder that the latest refusal has named; NULL: it named none. */
 static const char *oldest_of(const struct zk_store *store)
 {
     return store->nodes[store->refusal.answer.refused.key].oldest;
 }
 
-/* Asks whether anything has changed, which mostly is enough: a list of some thousand waiters is
- * long. */
+/* The heartbeat of a waiter: asks whether the nodes in its way, its own and the named holder's are
+ * there still, which mostly is enough: a list of some thousand waiters is long. */
 static void ask_for_changes(struct zk_store *store)
 {
     const char *oldest = oldest_of(store);
@@ -506,6 +521,7 @@ static void ask_for_changes(struct zk_store *store)
     zk_send(store, heard_beat, ZK_NO_EFFECT);
 }
 
+/* If nothing has changed, refuses again with the latest refusal; otherwise reads the queues. */
 static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
 {
     if (zk_is_in_the_way(store, &replies) && replies[0].error == ZK_OK &&
@@ -531,6 +547,7 @@ void zk_begin(struct zk_store *store)
         zk_send(store, on_begun, ZK_NO_EFFECT);
 }
 
+/* The session is there, with the password that the nodes will have. */
 static void on_begun(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;

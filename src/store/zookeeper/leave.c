@@ -49,7 +49,7 @@ void zk_delete_own(struct zk_store *store)
     zk_multi_end(store->batch);
 }
 
-/* Returns which key the operation of the transaction is about. */
+/* The index of the key which that operation of zk_delete_own() is about. */
 static size_t key_of_operation(const struct zk_store *store, size_t index)
 {
     for (size_t i = 0; i < store->key_count; i++)
@@ -59,6 +59,7 @@ static size_t key_of_operation(const struct zk_store *store, size_t index)
     return 0;
 }
 
+/* No node of the owner is left: the step that waited for this follows. */
 static void have_left(struct zk_store *store)
 {
     store->place = ZK_NO_PLACE;
@@ -84,6 +85,8 @@ static void on_deleted(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- all that there are ------------------------------------------------------------------------ */
 
+/* Asks for all nodes of the keys, behind a write: the answer then knows of all that the owner has
+ * sent before. */
 static void find_own_nodes(struct zk_store *store)
 {
     zk_multi(store->batch);
@@ -132,7 +135,7 @@ static void on_found(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-/* Nodes of another session go with that. */
+/* Deletes the owner's nodes that this session has made; those of another session go with that. */
 static void read_found(struct zk_store *store, const struct zk_reply *replies)
 {
     bool any = false;
@@ -156,6 +159,8 @@ static void read_found(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
+/* The nodes that were found are deleted, all or none; if one has just gone, the others are looked
+ * for again. */
 static void deleted_found(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);

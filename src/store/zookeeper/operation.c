@@ -62,8 +62,8 @@ void zk_set_text(char **to, char *text)
     *to = text;
 }
 
-/* ns: no more than the server grants. A server that is opened for the first time has not
- * said yet what that is. */
+/* The lease that the operation is about, ns, or what the server grants of it, which is known when a
+ * session was begun once. */
 static int64_t granted_lease(const struct zk_store *store)
 {
     int64_t timeout = store->session->timeout;
@@ -179,7 +179,8 @@ void zk_miss(struct zk_store *store)
     }
 }
 
-/* The batch has failed. Notes what that leaves open about the own nodes. */
+/* The batch has failed. Notes what that leaves open about the own nodes. If the server had no room
+ * for a waiter's next connection, the place is given up. */
 static void on_failure(struct zk_store *store, const struct answer *failure)
 {
     if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {

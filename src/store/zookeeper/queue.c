@@ -121,6 +121,8 @@ static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
     uuid[used] = '\0';
 }
 
+/* For qsort(): the order of creation. Names decide between those that nest, which share a number.
+ * */
 static int by_order(const void *a, const void *b)
 {
     const struct zk_contender *left = a, *right = b;
@@ -130,7 +132,7 @@ static int by_order(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* Whether both are the same party's. */
+/* Whether both nodes are the same party's. Without a UUID, a node is a party of its own. */
 static bool same_party(const struct zk_contender *a, const struct zk_contender *b)
 {
     return a == b || (*a->uuid && strcmp(a->uuid, b->uuid) == 0);
@@ -151,6 +153,7 @@ static void judge_parties(struct zk_queue *queue, enum zk_branch branch)
     }
 }
 
+/* Whether the name is that word. */
 static bool is_word(struct jute_text name, const char *word)
 {
     return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
@@ -322,6 +325,7 @@ static bool read_mode(const char *word, struct zk_node_data *data)
     return true;
 }
 
+/* Reads the password of a session, which is printed in hexadecimal digits. */
 static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
 {
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++) {
@@ -348,7 +352,7 @@ static bool take_word(struct jute_text *text, char *word, size_t size)
     return true;
 }
 
-/* FENCE, or FENCE:ELDER:… */
+/* Takes the word FENCE, or FENCE:CZXID:… of an owner that nests. */
 static bool take_fence(struct jute_text *text, struct zk_node_data *data)
 {
     char word[24 + ANCESTORS_SIZE];
@@ -383,7 +387,8 @@ bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data)
     return true;
 }
 
-/* Clocks differ, and a server may say anything. */
+/* The ms from one time to another; 0 if there are none: clocks differ, and a server may say
+ * anything. */
 static int64_t span_ms(int64_t from, int64_t to)
 {
     int64_t ms;
@@ -486,6 +491,7 @@ const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t
 
 /* -- the leases of a semaphore ----------------------------------------------------------------- */
 
+/* For qsort(): the numbers of slots. */
 static int by_number(const void *a, const void *b)
 {
     unsigned left = *(const unsigned *)a, right = *(const unsigned *)b;

@@ -135,6 +135,8 @@ void zk_recount(struct zk_store *store)
     zk_send(store, take_leases, ZK_NO_EFFECT);
 }
 
+/* KEY/leases has been made, or was there, for each key that has no lease: judges the places once
+ * more, since others may have come first meanwhile. */
 static void made_leases(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = ZK_OK;
@@ -153,7 +155,8 @@ static void made_leases(struct zk_store *store, const struct zk_reply *replies)
         zk_tell_error(store, error);
 }
 
-/* Claims leases for all places, or none. */
+/* Replaces all places in the queues by leases, or none of them: two requests for the same keys must
+ * not each have a part. */
 static void claim_leases(struct zk_store *store)
 {
     zk_multi(store->batch);
@@ -188,8 +191,8 @@ static void on_claimed(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- room -------------------------------------------------------------------------------------- */
 
-/* Notes the one that has held it for longest, and when the first lease of all may end. Returns the
- * node of that one; NULL: none can be read. */
+/* Notes the holder that has had its lease for longest, and in how many ms the first lease of all
+ * may end. Returns the node of that holder; NULL: none can be read. */
 static const struct zk_contender *note_holders(struct kept_answer *refusal,
                                                const struct zk_queue *leases,
                                                const struct zk_reply *data)
@@ -218,6 +221,7 @@ static const struct zk_contender *note_holders(struct kept_answer *refusal,
     return oldest;
 }
 
+/* Refuses, as so many leases of the key are taken. data: what is in these. */
 static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
                         const struct zk_reply *data)
 {
@@ -234,6 +238,7 @@ static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
         zk_refuse_and_leave(store);
 }
 
+/* Refuses, as the semaphore has another limit. limit: 0 if it is not known. */
 static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
 {
     zk_begin_misfit(store, key, limit);
@@ -250,6 +255,7 @@ void zk_list_leases(struct zk_store *store)
     zk_send(store, on_listed, ZK_NO_EFFECT);
 }
 
+/* Reads the leases, unless what was in the way has gone: then places are judged anew. */
 static void on_listed(struct zk_store *store, const struct zk_reply *replies)
 {
     if (!zk_is_in_the_way(store, &replies))
@@ -258,7 +264,10 @@ static void on_listed(struct zk_store *store, const struct zk_reply *replies)
         ask_data(store, on_counted);
 }
 
-/* Reads what is in the leases of all keys. */
+/* Judges by what is in the leases whether each key has room, and whether this owner is the first in
+ * its queue: then claims leases. If another one is before it, but there is room everywhere, that
+ * one is about to take a lease: a request that does not wait lingers. Otherwise refuses by the
+ * first key that keeps it out. */
 static void on_counted(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct acquire_request *request = &store->request;
@@ -333,6 +342,7 @@ static void found_semaphores(struct zk_store *store, const struct zk_reply *repl
     zk_continue(store, ZK_FIND_NESTED);
 }
 
+/* Refuses a plain lock where a semaphore is, whose first node tells the limit. */
 static void found_limit(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_room room = zk_leases_room(replies, 1);

@@ -18,16 +18,20 @@
 /* A server that is full does not stay so long on a new connection that says nothing. */
 #define LISTEN_NS (200 * NS_PER_MS)
 
+/* The server that is tried or used now. */
 static const struct url_host *host_of(const struct zk_session *session)
 {
     return &session->url->hosts[session->at];
 }
 
+/* The addresses of that server. */
 static struct resolver *resolver_of(const struct zk_session *session)
 {
     return &session->resolvers[session->at];
 }
 
+/* Closes a connection. on_bytes() sees by the generation that the frames it was reading are gone.
+ * */
 static void close_link(struct zk_link *link)
 {
     stream_close(link->stream);
@@ -44,6 +48,7 @@ static void hang_up(struct zk_session *session)
     session->phase = ZK_PHASE_DOWN;
 }
 
+/* Closes the former connection, as another one is up, or is wanted at its server. */
 static void leave_former(struct zk_session *session)
 {
     if (session->former)
@@ -100,6 +105,7 @@ static void free_replies(struct zk_replies *replies)
     *replies = (struct zk_replies){0};
 }
 
+/* Ends the batch, and then reports, as that callback may send the next one. */
 static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
                            const struct answer *failure)
 {
@@ -116,6 +122,8 @@ static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
     free_replies(&replies);
 }
 
+/* Ends the way to a server. If the former connection is there, it is used again: the session is
+ * open there. Then the batch, if there is one, fails; it may be done if it went out and writes. */
 static void fail_batch(struct zk_session *session, const struct answer *why)
 {
     struct answer failure = *why;
@@ -143,14 +151,16 @@ static void fail_because(struct zk_session *session, enum cause cause, const cha
 
 /* -- the way to a server ----------------------------------------------------------------------- */
 
-/* The next address or server, when the loop turns. */
+/* Has the timer try the next address or server, as the caller must return first. */
 static void look_soon(struct zk_session *session)
 {
     session->phase = ZK_PHASE_NEXT;
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
-/* The server does not serve: there may be others. */
+/* One way has failed: tries the next address or server, as long as there are any, and time. Where
+ * all servers are full and the request insists, gives up the former connection, whose place is free
+ * a little later, and begins with its server. */
 static void way_failed_with(struct zk_session *session, const struct answer *failure)
 {
     bool over = moment_reached(session->until, loop_now(session->loop));
@@ -182,7 +192,7 @@ static void way_failed(struct zk_session *session, enum cause cause, const char 
     way_failed_with(session, &failure);
 }
 
-/* Returns when a part of the time until then is over. */
+/* Returns when one of so many equal parts of the time until then is over. */
 static struct moment part_of_time(const struct zk_session *session, struct moment until,
                                   size_t parts)
 {
@@ -201,6 +211,7 @@ static void open_address(struct zk_session *session)
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
+/* Tries another of the server's addresses, in turn, for its part of the time. */
 static void try_next_address(struct zk_session *session)
 {
     session->endpoint = session->turn++ % (unsigned)resolver_of(session)->count;
@@ -209,7 +220,7 @@ static void try_next_address(struct zk_session *session)
     open_address(session);
 }
 
-/* The addresses of before count where a look-up does not succeed. */
+/* The server's addresses are known; those of before count where a look-up does not succeed. */
 static void on_resolved(void *arg, int count, const char *fault)
 {
     struct zk_session *session = arg;
@@ -225,7 +236,8 @@ static void on_resolved(void *arg, int count, const char *fault)
     way_failed_with(session, &failure);
 }
 
-/* Where an address is known, half of the time is left to try it. */
+/* Looks up the next server's name. Where an address is known, half of the time is left to try it.
+ * */
 static void look_for_next(struct zk_session *session)
 {
     session->phase = ZK_PHASE_SEARCHING;
@@ -240,6 +252,8 @@ static void look_for_next(struct zk_session *session)
         way_failed(session, cause_of_errno(errno), strerror(errno));
 }
 
+/* Opens the session, or a new one. The server counts its timeout from this, so "opened" is when it
+ * is sent. */
 static void say_first_words(struct zk_session *session)
 {
     struct zk_link *link = session->link;
@@ -255,6 +269,8 @@ static void say_first_words(struct zk_session *session)
     loop_arm(session->loop, &session->timer, session->give_up);
 }
 
+/* Opens the session; but where a server has reset a connection before, waits for a moment first:
+ * one that is full would do so again, and what it was sent would be lost. */
 static void on_connected(void *arg)
 {
     const struct zk_link *link = arg;
@@ -271,6 +287,7 @@ static void on_connected(void *arg)
 
 /* -- the connection ---------------------------------------------------------------------------- */
 
+/* Sends the batch, which may be done from now on. */
 static void send_batch(struct zk_session *session)
 {
     stream_send(session->link->stream, session->batch.out.text, session->batch.out.size);
@@ -280,6 +297,7 @@ static void send_batch(struct zk_session *session)
     zk_session_drop_batch(session);
 }
 
+/* The server has ended the session, and with it all its nodes: forgets it, and says so. */
 static void expire_session(struct zk_session *session)
 {
     end_links(session);
@@ -340,6 +358,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     }
 }
 
+/* A node that is watched has changed, or may have. */
 static void poke_listener(void *arg)
 {
     struct zk_session *session = arg;
@@ -391,8 +410,9 @@ static void hear_frame(struct zk_session *session, struct jute_in *frame)
         hear_reply(session, &reply, frame);
 }
 
-/* The connection before hears only of what is watched. Where it stays, the next batch takes the
- * frames that are left. */
+/* Takes bytes, and each frame that is complete. The former connection hears only of what is
+ * watched: that is told later, and where it stays, the next batch takes the frames that are left.
+ * */
 static void on_bytes(void *arg, const char *bytes, size_t size)
 {
     struct zk_link *link = arg;

@@ -70,13 +70,15 @@ static void drop_rest(struct zk_store *store, size_t lost)
     zk_ask(store, dropped_rest);
 }
 
+/* Other nodes of an owner that has lost one of its keys are deleted. */
 static void dropped_rest(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;
     zk_miss(store);
 }
 
-/* The session that the nodes were looked for in is closed. */
+/* Notes the nodes that the owner has, and asks what is in them. The session that they were looked
+ * for in is closed behind that: it has made nothing, and another one is continued with. */
 static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->key_count; i++) {
@@ -176,6 +178,8 @@ static void take_over(struct zk_store *store)
 
 /* -- renewing ---------------------------------------------------------------------------------- */
 
+/* Writes the own nodes, and opens the session again, by which the server counts its timeout anew.
+ * */
 static void send_renewal(struct zk_store *store)
 {
     zk_write_own(store);
@@ -204,6 +208,7 @@ static void on_renewed(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- releasing --------------------------------------------------------------------------------- */
 
+/* Deletes the own nodes, and then closes the session. */
 static void send_release(struct zk_store *store)
 {
     if (store->place == ZK_NO_PLACE)
@@ -211,6 +216,8 @@ static void send_release(struct zk_store *store)
     zk_leave(store, on_released);
 }
 
+/* The own nodes are gone. If one was gone before, that key was not held any more, and the release
+ * says so. */
 static void on_released(struct zk_store *store)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -241,6 +248,7 @@ static enum release_sent zk_release_nowait(struct store *base,
 
 /* -- force ------------------------------------------------------------------------------------- */
 
+/* The nodes are deleted, all or none: none, if one has gone since they were listed. */
 static void on_forced(struct zk_store *store, const struct zk_reply *replies)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -281,7 +289,8 @@ static void add_deletions(struct zk_store *store, const struct zk_queue *queue, 
     }
 }
 
-/* The request must name all holders, and no other client. */
+/* Deletes the nodes of the holders, if the request names all of them, and no other client: its user
+ * was shown others otherwise. */
 static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BRANCHES])
 {
     struct holder_counts counts = {0};
@@ -299,6 +308,7 @@ static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BR
     }
 }
 
+/* Reads who holds the lock, and takes it away. */
 static void listed_holders(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_queue queues[ZK_BRANCHES] = {{0}};
@@ -314,6 +324,7 @@ static void listed_holders(struct zk_store *store, const struct zk_reply *replie
         zk_queue_free(&queues[i]);
 }
 
+/* Lists the nodes of the lock, for take_away(). */
 static void force_lock(struct zk_store *store, const struct force_request *request)
 {
     store->request.keys = &request->key;
@@ -367,6 +378,7 @@ static void zk_start(struct store *base, const struct operation *operation)
 
 /* -- the store --------------------------------------------------------------------------------- */
 
+/* A moment later: others have taken their leases, perhaps. */
 static void on_lingered(struct loop_timer *timer)
 {
     zk_check_turn(timer->owner);

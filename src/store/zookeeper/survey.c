@@ -50,6 +50,7 @@ void zk_survey_clear(struct zk_store *store)
     store->sight_count = 0;
 }
 
+/* Ends the operation; error: ZK_OK, or why. */
 static void end_survey(struct zk_store *store, int error)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -63,6 +64,7 @@ static void end_survey(struct zk_store *store, int error)
 
 /* -- which there are --------------------------------------------------------------------------- */
 
+/* Lists the nodes below all locks that were found. */
 static void ask_branches(struct zk_store *store)
 {
     for (size_t i = 0; i < store->sight_count; i++)
@@ -139,8 +141,9 @@ static void listed_branches(struct zk_store *store, const struct zk_reply *repli
 
 /* -- what is in the nodes ---------------------------------------------------------------------- */
 
-/* *limit: of a semaphore, as the first of rlock's tells; it stays 0 where all are other programs',
- * which know it for themselves. */
+/* Reads a party by its first node. *limit: that of a semaphore, as the first of rlock's tells; it
+ * stays 0 where all are other programs', which know it for themselves. A waiter has no fence yet.
+ * */
 static void read_party(const struct zk_contender *one, bool limited, struct jute_text text,
                        const struct zk_stat *stat, struct lock_party *party, unsigned *limit)
 {

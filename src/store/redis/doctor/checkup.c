@@ -48,6 +48,7 @@ static int64_t number_of(const char *text)
     return number < 0 ? UNTOLD : number;
 }
 
+/* Reads the number of that name in INFO; *out stays as it is if there is none. */
 static void info_number(const char *info, const char *name, int64_t *out)
 {
     char text[64];
@@ -106,6 +107,7 @@ static const struct fact {
 };
 #define FACTS (sizeof facts_with_names / sizeof *facts_with_names)
 
+/* Puts a value where the table says: as text, which has a size, or as a number. */
 static void take_fact(struct server_facts *facts, const struct fact *fact, const char *value)
 {
     char *place = (char *)facts + fact->place;
@@ -240,6 +242,8 @@ static void on_replies(void *arg, redisReply *const *replies, size_t count,
     loop_stop(probe->loop);
 }
 
+/* Sends the commands that were added, and waits for their replies, which hear() takes. Returns
+ * whether they came. */
 static bool send_question(struct probe *probe, size_t replies,
                           void (*hear)(struct probe *, redisReply *const *))
 {
@@ -297,6 +301,7 @@ static bool ask_pings(struct probe *probe)
 
 /* -- version and settings ---------------------------------------------------------- */
 
+/* Takes what the server says of itself: HELLO, INFO, and then each setting. */
 static void hear_self(struct probe *probe, redisReply *const *replies)
 {
     redis_facts_hello(probe->facts, replies[0]);
@@ -324,6 +329,8 @@ static bool ask_self(struct probe *probe)
 
 /* -- may it have forgotten locks? -------------------------------------------------------------- */
 
+/* Takes TIME and the two markers of the server: of grace (epoch.lua), and as a member of a quorum
+ * (member.lua). */
 static void hear_markers(struct probe *probe, redisReply *const *replies)
 {
     probe->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
@@ -410,6 +417,9 @@ static bool ask_replay(struct probe *probe)
 
 /* -- rights ---------------------------------------------------------------------- */
 
+/* Notes what the reply says of that right: that the user lacks it, or has it only for other keys or
+ * channels, or that the server does not know the command. Any other error comes behind that check:
+ * it has the right. */
 static void note_lack(struct server_facts *facts, size_t right, const redisReply *reply)
 {
     enum rights_lack lack =
@@ -426,6 +436,8 @@ static bool frames_others(const struct right *right)
     return strcmp(right->name, "multi") == 0 || strcmp(right->name, "exec") == 0;
 }
 
+/* Takes the replies about the rights to MULTI and EXEC, which the other rights are asked about
+ * between. */
 static void hear_frame(struct probe *probe, redisReply *const *replies)
 {
     size_t next = 0;
@@ -436,6 +448,7 @@ static void hear_frame(struct probe *probe, redisReply *const *replies)
     probe->facts->rights_known = replies[0]->type != REDIS_REPLY_ERROR;
 }
 
+/* Takes the replies about all other rights, within a transaction that is not executed. */
 static void hear_rights(struct probe *probe, redisReply *const *replies)
 {
     size_t next = 1; /* the first is MULTI's */
@@ -445,6 +458,8 @@ static void hear_rights(struct probe *probe, redisReply *const *replies)
             note_lack(probe->facts, i, replies[next++]);
 }
 
+/* Adds the call that shows whether the user has a right: its words, with a key or a channel in
+ * place of the marks for these. */
 static void add_right(struct probe *probe, const struct right *right, const char *key,
                       const char *channel)
 {
@@ -488,6 +503,7 @@ static bool ask_rights(struct probe *probe)
 
 /* -- all of it --------------------------------------------------------------------------------- */
 
+/* Connects to the server, and notes how long that took. Returns whether it let the user in. */
 static bool greet_server(struct probe *probe)
 {
     struct moment began = moment_now();
@@ -500,6 +516,7 @@ static bool greet_server(struct probe *probe)
     return true;
 }
 
+/* Sets all facts to what is not told, whichever the server leaves out. */
 static void know_nothing(struct server_facts *facts)
 {
     *facts = (struct server_facts){.connected_ns = UNTOLD,

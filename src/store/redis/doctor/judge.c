@@ -36,6 +36,7 @@ static int64_t major_version(const struct server_facts *facts)
     return major;
 }
 
+/* Tells whether the server is new enough, and no node of a Cluster where the URL means a server. */
 static void judge_version(const struct server_facts *facts, const struct requirements *requirements,
                           struct diagnosis *diagnosis)
 {
@@ -58,6 +59,7 @@ static int64_t ns_of(int64_t seconds)
     return seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX;
 }
 
+/* Tells whether the server runs scripts, which all locks need. */
 static void judge_scripts(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     if (facts->script_ns < 0)
@@ -69,6 +71,8 @@ static void judge_scripts(const struct server_facts *facts, struct diagnosis *di
                       LATENCY_TEXT(facts->script_ns));
 }
 
+/* Tells of a restart less than a lease ago: locks from before may be forgotten while their holders
+ * still work. */
 static void judge_uptime(const struct server_facts *facts, const struct requirements *requirements,
                          struct diagnosis *diagnosis)
 {
@@ -89,6 +93,9 @@ static void judge_uptime(const struct server_facts *facts, const struct requirem
         diagnosis_add(diagnosis, "restart", LEVEL_FINE, "", "%s ago", age);
 }
 
+/* Tells of the server's clock, which leases go by: that it stands still, has jumped between two
+ * looks (clock_ns passed there, here_ns here), or is not this host's, which only those who read
+ * times notice. */
 static void judge_clock(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     int64_t ahead = facts->figures.ahead_ms;
@@ -192,6 +199,7 @@ static struct advice set_to(const char *setting, const char *value)
     return advice;
 }
 
+/* Tells whether a server that is full throws locks away. */
 static void judge_eviction(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
@@ -241,6 +249,8 @@ static void judge_memory(const struct server_facts *facts, struct diagnosis *dia
                       now, limit, percent);
 }
 
+/* Tells how much a server with an append-only file may lose. A local one ends with its host, and so
+ * do those who hold its locks. */
 static void judge_append_only(const struct server_facts *facts,
                               const struct requirements *requirements, struct diagnosis *diagnosis)
 {
@@ -267,6 +277,7 @@ static void judge_append_only(const struct server_facts *facts,
                       "appendonly; a power failure may lose the last second");
 }
 
+/* Tells what a restart of the server forgets. With --grace it only costs time. */
 static void judge_persistence(const struct server_facts *facts,
                               const struct requirements *requirements, struct diagnosis *diagnosis)
 {
@@ -386,6 +397,7 @@ static void judge_timeout(const struct server_facts *facts, const struct require
     }
 }
 
+/* Tells whether the server has room for more clients. */
 static void judge_clients(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     int64_t most = facts->clients_max, now = facts->clients;
@@ -403,6 +415,8 @@ static void judge_clients(const struct server_facts *facts, struct diagnosis *di
 
 /* -- all of it ------------------------------------------------------------------------------- */
 
+/* Tells why the server could not be asked, and what helps: rights, a password, or the hint of the
+ * failure. */
 static void judge_reach(const struct server_facts *facts, const struct requirements *requirements,
                         struct diagnosis *diagnosis)
 {
@@ -450,6 +464,7 @@ void judge_server(const struct server_facts *facts, const struct requirements *r
 
 /* -- Sentinels -------------------------------------------------------------------------------- */
 
+/* Words what the ith Sentinel has said. */
 static void describe_sentinel(const struct sentinel_facts *facts, size_t i, char *out, size_t size)
 {
     const struct sentinel_word *word = &facts->words[i];

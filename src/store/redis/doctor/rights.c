@@ -166,6 +166,8 @@ static void add_lack(const struct server_facts *facts, const struct requirements
     diagnosis_add(diagnosis, "rights", level, advice, "%s", text);
 }
 
+/* Tells of each effect that lacking rights have, with the rights that it is due to, if the user's
+ * options need them. *advised: the command that grants them was told already. */
 static void judge_lacks(const struct server_facts *facts, const struct requirements *requirements,
                         struct diagnosis *diagnosis, bool *advised)
 {
@@ -205,6 +207,7 @@ static bool only_looks(const struct server_facts *facts, const struct requiremen
     return looks && !takes;
 }
 
+/* Tells that this user may only look; or, of one that may more, which rights suffice for that. */
 static void tell_of_looking(const struct server_facts *facts,
                             const struct requirements *requirements, struct diagnosis *diagnosis)
 {

@@ -19,6 +19,7 @@ struct start {
     char fault[160];
 };
 
+/* Reports that the server was not found. */
 static void report_failure(struct locator *locator, enum cause cause, const char *fault)
 {
     struct answer failure;
@@ -146,6 +147,7 @@ static bool look_up(struct locator *locator, const char *host, int port)
 
 /* -- the local server ------------------------------------------------------------------------ */
 
+/* Starts the local server, in a process of its own, since this may block. */
 static void start_local(const void *question, void *finding)
 {
     const struct store_kind *kind = question;
@@ -225,6 +227,8 @@ static void on_voted(void *arg, const struct sentinel_vote *vote)
     }
 }
 
+/* Asks the Sentinels which server is the master, in half of the time that is left: the rest is for
+ * connecting to it. */
 static void ask_for_master(struct locator *locator)
 {
     struct moment now = loop_now(locator->loop);
@@ -233,6 +237,7 @@ static void ask_for_master(struct locator *locator)
                   moment_plus(now, moment_until(now, locator->until) / 2), on_voted, locator);
 }
 
+/* Looks again after the pace of the locator, which is a part of the lease. */
 static void look_soon(struct locator *locator)
 {
     struct moment now = loop_now(locator->loop);
@@ -257,6 +262,7 @@ static void on_looked(void *arg, const struct sentinel_vote *vote)
     look_soon(locator);
 }
 
+/* Asks those Sentinels that are connected whether the master is still the same. */
 static void ask_sentinels(struct loop_timer *timer)
 {
     struct locator *locator = timer->owner;

@@ -29,6 +29,8 @@ static bool has_own_vote(const struct sentinel_word *words, size_t count, size_t
     return true;
 }
 
+/* How many Sentinels have said that; each counts once, even under two addresses. *first: the first
+ * of them. */
 static size_t count_of(const struct sentinel_word *words, size_t count, enum sentinel_said said,
                        size_t *first)
 {

@@ -82,6 +82,7 @@ static void forget_replies(struct sentinel *sentinel)
     sentinel->got = 0;
 }
 
+/* Ends the connection to the Sentinel, or the attempt to make one. */
 static void hang_up(struct sentinel *sentinel)
 {
     forget_replies(sentinel);
@@ -90,6 +91,7 @@ static void hang_up(struct sentinel *sentinel)
     resolver_stop(&sentinel->addresses);
 }
 
+/* Notes what the Sentinel has said, or why it is silent, and has all that was said looked at. */
 static void finish_sentinel(struct sentinel *sentinel, enum sentinel_said said, const char *why)
 {
     sentinel->word->said = said;
@@ -105,6 +107,7 @@ static void fail_sentinel(struct sentinel *sentinel, enum sentinel_said said, co
     finish_sentinel(sentinel, said, why);
 }
 
+/* Sends one command to the Sentinel; its reply is that of "step". */
 static void send_command(struct sentinel *sentinel, enum step step, int argc, const char **argv)
 {
     struct strbuf bytes = {0};
@@ -115,6 +118,8 @@ static void send_command(struct sentinel *sentinel, enum step step, int argc, co
     sentinel->step = step;
 }
 
+/* Asks the Sentinel where the master is; and once, which other Sentinels there are, and who it is.
+ * */
 static void send_questions(struct sentinel *sentinel)
 {
     const char *master = sentinel->all->url->master;
@@ -133,6 +138,7 @@ static void send_questions(struct sentinel *sentinel)
     sentinel->step = STEP_ASK;
 }
 
+/* The connection to the Sentinel is up. */
 static void on_connected(void *arg)
 {
     struct sentinel *sentinel = arg;
@@ -144,6 +150,7 @@ static void on_connected(void *arg)
 
 /* -- answers --------------------------------------------------------------------------------- */
 
+/* Ends the question to a Sentinel that answers with an error. */
 static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, const char *text)
 {
     struct answer plain = {.verdict = VERDICT_UNKNOWN};
@@ -326,6 +333,8 @@ static void on_broken(void *arg, const char *why)
     }
 }
 
+/* The Sentinel is silent on this address: tries its next one, or fails when all time is over. One
+ * whose name leads nowhere has failed before, and fails as it did. */
 static void timed_out(struct loop_timer *timer)
 {
     struct sentinel *sentinel = timer->owner;
@@ -344,6 +353,8 @@ static void timed_out(struct loop_timer *timer)
         on_broken(sentinel, "no answer in time");
 }
 
+/* The Sentinel's name is looked up: connects to its addresses, or fails. "nowhere": no look-up has
+ * ever found one. */
 static void on_addresses(void *arg, int count, const char *fault)
 {
     struct sentinel *sentinel = arg;
@@ -421,6 +432,7 @@ static bool is_at(const struct sentinel *sentinel, const char *host, int port)
 
 /* -- all of them ----------------------------------------------------------------------------- */
 
+/* Whether each Sentinel that counts has answered, or failed. */
 static bool is_complete(const struct sentinels *sentinels)
 {
     for (size_t i = 0; i < sentinels->facts.count; i++) {
@@ -431,6 +443,7 @@ static bool is_complete(const struct sentinels *sentinels)
     return true;
 }
 
+/* Adds a Sentinel by its address; it is asked with all others. */
 static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *name, int port)
 {
     static const struct conn_events events = {on_connected, on_reply, on_broken};
@@ -604,6 +617,7 @@ static bool is_silent(const struct sentinel_word *word)
     return sentinel_counts(word) && word->said == SENTINEL_SILENT;
 }
 
+/* Whether a Sentinel before the ith one is silent for the same reason, which is told once. */
 static bool was_listed(const struct sentinels *sentinels, size_t i)
 {
     for (size_t before = 0; before < i; before++) {
