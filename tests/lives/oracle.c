@@ -1515,8 +1515,10 @@ static void check_history(const struct run *run, const char *key)
 
     if (count > 1 && !disturbed)
         BROKEN(HISTORY_TELLS, "run %d: %u entries", run->number, count);
-    /* rlock(7): "a process that is sent SIGKILL is dead within" so long, maybe behind its lease. */
-    bool late = kernel.kill_takes && run->outcome.outcome != OUTCOME_COMPLETED;
+    /* rlock(7): "a process that is sent SIGKILL is dead within" so long, maybe behind its lease.
+     * Where it is not, rlock "leaves the lock to its lease", and has said so. */
+    bool late =
+        run->outcome.outcome != OUTCOME_COMPLETED && (kernel.kill_takes || run->unreleased_told);
     if (run->starts_seen && !count && !late && (only_killed || !disturbed))
         BROKEN(HISTORY_TELLS, "run %d is not in it", run->number);
     if (count)
