@@ -20,6 +20,7 @@ struct getopt_tables {
     char letters[2 + 2 * 3 * ARGS_OPTIONS_MAX + 1];
 };
 
+/* Words what is wrong with the arguments. Returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3))) static bool set_fault(struct arguments *arguments,
                                                             const char *fmt, ...)
 {

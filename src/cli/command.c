@@ -192,6 +192,7 @@ static int parse_call(struct call *call)
     return STATUS_OK;
 }
 
+/* Reports a fault of the arguments, or of something else, as the status says. Returns that. */
 static int report_fault(const struct call *call, int status, const char *fault)
 {
     if (status == STATUS_USAGE)

@@ -123,6 +123,8 @@ size_t holders_count(const struct lock_view *lock, const struct lock_party **las
     return count;
 }
 
+/* The party that has been there for longest, of those that are known and still run; NULL: there is
+ * none. */
 static const struct lock_party *oldest_party(const struct lock_party *parties, size_t count)
 {
     const struct lock_party *found = NULL;

@@ -13,6 +13,8 @@ static void go_away(struct lock_watch *watch, const char *why)
     watch->away = true;
 }
 
+/* No survey has been answered for as long as the watch is patient: says so, and again after that
+ * time. */
 static void on_silence(struct loop_timer *timer)
 {
     struct lock_watch *watch = timer->owner;

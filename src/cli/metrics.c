@@ -38,6 +38,7 @@ struct sheet {
 
 /* -- samples ----------------------------------------------------------------------------------- */
 
+/* Adds the value of a label, escaped as Prometheus wants it. */
 static void put_quoted(struct strbuf *out, const char *text)
 {
     strbuf_putc(out, '"');
@@ -90,6 +91,7 @@ static void add_value(struct sheet *sheet, const struct lock_view *lock, const c
 
 #define NO_SAMPLE INT64_MIN
 
+/* How many places are kept by --at-least; those that nest have the place of another. */
 static int64_t count_kept(const struct lock_view *lock)
 {
     int64_t kept = 0;
@@ -110,6 +112,7 @@ static int64_t age_of(const struct lock_party *oldest, const struct lock_party *
     return oldest ? oldest->age_ms : unread ? NO_SAMPLE : 0;
 }
 
+/* The value of a family's sample for that lock. */
 static int64_t value_of(const struct family *family, const struct lock_view *lock)
 {
     const struct lock_party *last;
@@ -133,6 +136,7 @@ static int64_t value_of(const struct family *family, const struct lock_view *loc
     return NO_SAMPLE;
 }
 
+/* Adds when the latest run of each outcome ended, of those that there were. */
 static void add_last_ends(struct sheet *sheet, const struct lock_view *lock)
 {
     const struct lock_memory *memory = &lock->memory;

@@ -49,6 +49,7 @@ void query_close(struct query *query)
 
 /* -- one question ------------------------------------------------------------------------------ */
 
+/* Takes the answer to the question, and ends its loop. */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct query *query = arg;
@@ -81,6 +82,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
 
 /* -- a store that is away at the start ------------------------------------------------------- */
 
+/* The store has not answered for a while: tells the user, while it is asked again. */
 static void on_away(void *arg, const struct answer *why)
 {
     const struct query *query = arg;
@@ -90,6 +92,7 @@ static void on_away(void *arg, const struct answer *why)
     say_warning("%s: %s; trying again", query->who, why->text);
 }
 
+/* The store answers again. */
 static void on_back(void *arg, int64_t after)
 {
     const struct query *query = arg;
@@ -176,6 +179,7 @@ void query_ask(struct query *query, struct operation operation, struct answer *a
 
 /* -- questions ------------------------------------------------------------------------------- */
 
+/* Keeps a lock that a survey has found, or one that cannot be read. */
 static void keep_view(void *arg, const struct lock_view *view)
 {
     struct lock_list *list = arg;
@@ -183,6 +187,7 @@ static void keep_view(void *arg, const struct lock_view *view)
     lock_views_add(view->misfit ? &list->misfits : &list->locks, view);
 }
 
+/* Keeps the pause of a GLOB that a survey has found. */
 static void keep_pause(void *arg, const struct lock_view *view)
 {
     struct lock_list *list = arg;
@@ -190,6 +195,7 @@ static void keep_pause(void *arg, const struct lock_view *view)
     lock_views_add(&list->pauses, view);
 }
 
+/* Notes the minimum version that a survey has found. */
 static void keep_minimum(void *arg, const char *version)
 {
     struct lock_list *list = arg;
@@ -197,6 +203,8 @@ static void keep_minimum(void *arg, const char *version)
     snprintf(list->minimum, sizeof list->minimum, "%s", version);
 }
 
+/* Makes the answer of a survey a refusal, as one of its locks cannot be read; an answer that has
+ * failed already stays. */
 static void refuse_by(const struct lock_view *misfit, struct answer *answer)
 {
     if (answer->verdict != VERDICT_GRANTED)

@@ -333,6 +333,7 @@ static void put_since(json_t *object, const struct lock_party *party)
     json_put_known(object, "age_ms", party->age_ms > 0 ? party->age_ms : 0, !party->unread);
 }
 
+/* Puts who it is into the object, as far as that is known. */
 static void put_identity(json_t *object, const struct identity *who)
 {
     json_put_text(object, "host", who->host);
@@ -357,6 +358,7 @@ static void put_asked(json_t *object, const struct lock_party *holder)
     jansson.object_set_new(object, "revoked", revoked);
 }
 
+/* A holder as JSON. Members that are not known are null. */
 static json_t *holder_object(const struct lock_party *holder)
 {
     json_t *object = jansson.object();
@@ -376,6 +378,7 @@ static json_t *holder_object(const struct lock_party *holder)
     return object;
 }
 
+/* A waiter as JSON. position: in the whole queue. */
 static json_t *waiter_object(const struct lock_party *waiter, size_t position)
 {
     json_t *object = jansson.object(), *any = waiter->take ? jansson.object() : jansson.null();
@@ -435,6 +438,7 @@ static json_t *decision_object(const struct lock_party *by)
     return object;
 }
 
+/* Puts the pause into the object, null if there is none. glob: that of a GLOB, or NULL. */
 static void put_pause(json_t *object, const struct lock_party *by, const char *glob)
 {
     if (!by->owner[0]) {
@@ -512,6 +516,7 @@ void render_json(struct strbuf *out, const struct lock_views *locks,
 
 enum { RUN_SINCE, RUN_KEY, RUN_BY, RUN_WAITED, RUN_HELD, RUN_OUTCOME, RUN_COLUMNS };
 
+/* For qsort(): the order in which the lock was acquired, whatever clocks did. */
 static int by_fence(const void *a, const void *b)
 {
     const struct lock_party *left = &((const struct past_run *)a)->run->by,
@@ -522,6 +527,8 @@ static int by_fence(const void *a, const void *b)
     return (left->since_ms > right->since_ms) - (left->since_ms < right->since_ms);
 }
 
+/* For qsort(): runs of several locks, by their times, which past_runs_collect() has set in the
+ * order of the fences; at one time, by lock and fence. */
 static int by_time(const void *a, const void *b)
 {
     const struct past_run *left = a, *right = b;

@@ -159,6 +159,7 @@ void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE
     }
 }
 
+/* Takes --limit; NULL: the stored one. Returns what is wrong, which the caller frees, or NULL. */
 static char *take_limit(struct request *request, const char *value)
 {
     int64_t number = 0;
@@ -170,6 +171,8 @@ static char *take_limit(struct request *request, const char *value)
     return NULL;
 }
 
+/* Takes --mirror. Returns what is wrong, which the caller frees, or NULL. Other programs' locks are
+ * exclusive, of one key. */
 static char *take_mirror(struct request *request, const char *value)
 {
     const char *why = mirror_read(value, request->keys[0], request->mirror);
@@ -182,6 +185,7 @@ static char *take_mirror(struct request *request, const char *value)
     return strbuf_print("--mirror needs an exclusive lock of one KEY");
 }
 
+/* Notes the mode that an option asks for. False: another option has asked for another one. */
 static bool note_mode(struct request *request, int id)
 {
     enum lock_mode mode = id == OPTION_SHARED  ? LOCK_SHARED

@@ -187,6 +187,7 @@ static int lock_directory(char *fault, size_t size)
     return -1;
 }
 
+/* Saves the owner of a reservation, for this user only. */
 static bool save_entry(const struct settings *settings, const char *key, const char *owner,
                        int64_t until_ms, char *fault, size_t size)
 {

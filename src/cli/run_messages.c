@@ -136,6 +136,8 @@ static const char *const causes[RUN_CAUSES] = {
 
 #define MESSAGE_SIZE 4096
 
+/* The key that the refusal is about. An index that makes no sense, as another rlock may have sent
+ * it, is the first. */
 static const char *blocked_key(const struct run_messages *messages,
                                const struct run_refusal *refusal)
 {
@@ -155,6 +157,7 @@ static const char *key_of(const struct run_messages *messages, const struct run_
     return news->key > 0 ? messages->request->keys[news->key - 1] : messages->title;
 }
 
+/* Words what the caller waits for; where it takes some of several KEYs, with the KEY. */
 static void put_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
                          char *out, size_t size)
 {
@@ -252,6 +255,7 @@ static enum level level_of(const struct run_messages *messages, const struct wor
     return news->refusal->kept.answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
+/* Words an event of the run, and the hint that belongs to it, if this user wants to know. */
 static void tell_event(void *arg, const struct run_news *news)
 {
     const struct run_messages *messages = arg;
@@ -294,6 +298,7 @@ static void print_obstacle(const struct run_messages *messages, const struct run
                     changing ? ", which is about to change hands" : ": others come first");
 }
 
+/* Words the caller's place in the queue, if that is told. */
 static void print_place(const struct run_messages *messages, const struct answer *refusal,
                         bool brief, char *out, size_t size)
 {
@@ -346,6 +351,8 @@ static void compose_wait(void *arg, size_t columns, char *out, size_t size)
     text_append(out, size, "%s%s", obstacle, place);
 }
 
+/* Shows the wait, and notes whether it was announced. Returns in how many ns to show it again; 0:
+ * not. */
 static int64_t show_wait(void *arg, const struct run_refusal *refusal, bool *announced)
 {
     struct run_messages *messages = arg;
@@ -368,6 +375,7 @@ static void word_event(void *arg, const struct run_news *news, char *out, size_t
     fill_in(arg, news, wordings[news->event].text, out, size);
 }
 
+/* Words the wait in full, for a log. */
 static void word_wait(void *arg, const struct run_refusal *refusal, char *out, size_t size)
 {
     struct run_messages *messages = arg;

@@ -59,6 +59,8 @@ static void open_way_out(void)
     }
 }
 
+/* Writes the line, or drops it where writing would block: a reader that stands still must not stop
+ * this process. */
 static void write_whole(const char *line, size_t length)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -73,6 +75,8 @@ static void write_whole(const char *line, size_t length)
         return; /* dropped: there is no other way to say it */
 }
 
+/* Writes one line to standard error in one piece, without what would change a terminal. It replaces
+ * a status line that is shown there. errno stays. */
 __attribute__((format(printf, 2, 0))) static void put_line(const char *prefix, const char *fmt,
                                                            va_list args)
 {

@@ -17,6 +17,7 @@
 #define REPLICAS_MAX 100
 #define DAY_NS       (24 * 3600 * NS_PER_SEC)
 
+/* Adds one URL. The copy that was parsed in place is wiped: it may hold a password. */
 static bool add_url(struct settings *settings, const char *text, size_t length, char *message)
 {
     size_t count = settings->address.url_count;
@@ -72,6 +73,7 @@ static const char *check_filled(const char *value)
     return *value ? NULL : "is empty";
 }
 
+/* Why the value is wrong, behind its name; NULL: it is right. */
 static const char *check_server_name(const char *value)
 {
     return *value == '\0' ? "is empty"
@@ -311,6 +313,7 @@ static const char *out_of_bounds(const struct setting_row *row, int64_t number)
     return row->wrong && (number < row->least || number > row->most) ? row->wrong : NULL;
 }
 
+/* Takes a number that may be negative, within the row's bounds. */
 static const char *take_number(const struct setting_row *row, int *member, const char *value)
 {
     bool below = *value == '-';

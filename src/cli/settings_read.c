@@ -146,6 +146,7 @@ static const char *settle_path(const struct collection *collection, const struct
     return NULL;
 }
 
+/* Whether the value of that setting tells a password, which others could read in a file. */
 static bool has_password(enum setting id, const char *value)
 {
     size_t at = 0, start, length;
@@ -266,6 +267,7 @@ static int collect_usual_file(struct collection *collection, const char *path, e
     return fail_with(collection, STATUS_CONFIG, "%s: %s", path, why);
 }
 
+/* The user's own file of settings; NULL: they have no home. */
 static const char *user_file(const struct collection *collection)
 {
     const char *base = getenv("XDG_CONFIG_HOME");
@@ -281,6 +283,7 @@ static const char *user_file(const struct collection *collection)
     return arena_take_string(&collection->settings->arena, path);
 }
 
+/* For scandir(): whether the file of a directory is one of settings. */
 static int is_conf(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);

@@ -21,6 +21,7 @@ int64_t status_line_show(struct status_line *status_line)
     return redraw ? REDRAW_NS : REPEAT_NS;
 }
 
+/* Shows the line again, when its figures have changed. */
 static void show_again(struct loop_timer *timer)
 {
     struct status_line *status_line = timer->owner;

@@ -36,6 +36,7 @@ struct span {
     int64_t from, to;
 };
 
+/* From when the first run waited until the last one ended. */
 static struct span span_of(const struct past_run *runs, size_t count)
 {
     struct span span = {INT64_MAX, INT64_MIN};

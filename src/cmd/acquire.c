@@ -42,6 +42,7 @@ struct acquire {
     struct printer_outcome outcome;
 };
 
+/* Takes the arguments. */
 static int take_request(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;
@@ -81,6 +82,7 @@ static int take_keep(struct acquire *acquire)
     return STATUS_SYSTEM;
 }
 
+/* Appends the value in quotes for a shell. Returns the end. */
 static char *quote_for_shell(const char *value, char *out)
 {
     *out++ = '\'';
@@ -92,6 +94,8 @@ static char *quote_for_shell(const char *value, char *out)
     return stpcpy(out, "'");
 }
 
+/* Writes what is printed of a grant: the owner token, or what a shell evaluates to have it in its
+ * environment. */
 static void compose_text(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
     struct acquire *acquire = arg;
@@ -157,6 +161,7 @@ static int execute_acquire(struct call *call)
     return acquire->outcome.status;
 }
 
+/* Ends the command. */
 static void end_acquire(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;

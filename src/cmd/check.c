@@ -26,6 +26,7 @@ struct check {
     struct threshold thresholds[MEASURES];
 };
 
+/* Takes the option of each measure that has a threshold. */
 static int take_thresholds(struct call *call)
 {
     struct check *check = (struct check *)call;
@@ -42,6 +43,7 @@ static int take_thresholds(struct call *call)
     return STATUS_OK;
 }
 
+/* Surveys the locks, and judges them. Returns the severity, with the line to print. */
 static enum severity judge_thresholds(struct check *check, struct strbuf *line)
 {
     const struct arguments *given = &check->call.arguments;
@@ -65,6 +67,7 @@ static enum severity judge_thresholds(struct check *check, struct strbuf *line)
     return thresholds_unknown(answer.text, line);
 }
 
+/* Prints one line, as monitors want it, and returns the severity as the status. */
 static int execute_check(struct call *call)
 {
     bool quiet = say_verbosity() == SAY_QUIET;

@@ -30,6 +30,7 @@ static void offer_words(const char *words, const char *before)
     }
 }
 
+/* Offers the values that the option can have, and begin with "before". */
 static void offer_values(const struct option_spec *spec, const char *before)
 {
     char words[400];

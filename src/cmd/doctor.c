@@ -47,6 +47,7 @@ struct doctor {
 
 /* -- a lock, for trial ----------------------------------------------------------------------- */
 
+/* How many ns have passed since then; then is now afterwards. */
 static int64_t time_since(struct moment *since)
 {
     struct moment now = moment_now();
@@ -140,6 +141,8 @@ struct users {
     size_t count;
 };
 
+/* Counts these parties by the version of their rlock. The last row takes all versions that are too
+ * many. */
 static void count_users(struct users users[VERSIONS_MAX], const struct lock_party *parties,
                         size_t count)
 {

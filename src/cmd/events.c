@@ -101,6 +101,8 @@ static int print_event(const struct events *events, const struct transition *eve
     return command_print(&out);
 }
 
+/* Prints what has changed since the survey before. A waiter that seems to have gone is given time
+ * to return. */
 static int print_changes(struct events *events, const struct lock_list *before)
 {
     struct moment now = moment_now();
@@ -173,6 +175,7 @@ static bool print_round(struct events *events, bool first, int *status)
     return false;
 }
 
+/* The reader of the events has gone: ends. */
 static void on_output(struct loop_io *io, int what)
 {
     struct events *events = io->owner;

@@ -34,6 +34,7 @@ struct fence {
 
 /* -- the arguments --------------------------------------------------------------------------- */
 
+/* Takes -n and -w, of which the last one counts. */
 static int take_wait(struct fence *fence)
 {
     const struct arguments *given = &fence->call.arguments;
@@ -106,6 +107,7 @@ static void tell_wait(const char *path)
     say_warning("fence: waiting for %s, which another fence has locked", path);
 }
 
+/* Reports why the file cannot be used. Returns the status. */
 static int refuse_fence(const struct fence *fence, int error)
 {
     switch (error) {
@@ -126,6 +128,8 @@ static int refuse_fence(const struct fence *fence, int error)
     }
 }
 
+/* Lets a token pass that is at least the one in the file, and writes it there. The file stays
+ * locked until the command ends, so that no newer token passes meanwhile. */
 static int pass_fence(struct fence *fence)
 {
     int error = token_file_open(&fence->file, fence->path, fence->wait, tell_wait);

@@ -56,6 +56,7 @@ static const char *print_heard(const struct lock_party *holder, char out[120])
     return out;
 }
 
+/* Words who holds the lock, since when, and for how long at least. */
 static void show_holder(struct strbuf *out, const char *key, const struct lock_party *holder)
 {
     const char *label = holder->who.label, *labelled = *label ? ", label " : "";
@@ -76,6 +77,7 @@ static void show_holder(struct strbuf *out, const char *key, const struct lock_p
                     MS_TEXT(holder->left_ms), labelled, label);
 }
 
+/* Whether the user says yes to the question, or has said --yes. */
 static bool is_confirmed(const struct eviction *eviction, const char *question)
 {
     char words[80], answer[16];
@@ -360,6 +362,8 @@ static int check_mirror(struct eviction *eviction)
     return STATUS_OK;
 }
 
+/* Checks the options. Without a terminal there is no one to confirm. A store that cannot ask a
+ * holder can still take the lock away. */
 static int check_eviction(struct call *call)
 {
     struct eviction *eviction = (struct eviction *)call;

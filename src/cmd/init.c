@@ -19,6 +19,8 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
+/* Marks the servers, or makes the tables. One that is within its grace is not marked without
+ * --force. */
 static int mark_servers(struct call *call, const char *user)
 {
     struct mark_request request = {.force = command_has(call, OPTION_FORCE), .user = user};

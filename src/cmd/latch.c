@@ -74,6 +74,8 @@ static void ask_latch(struct latch *latch, enum latch_verb verb, struct moment e
 
 /* -- signals --------------------------------------------------------------------------------- */
 
+/* Ends on a signal that asks for it. Before this process stops with the terminal, the status line
+ * goes. */
 static void on_signal(void *owner, int signo)
 {
     struct latch *latch = owner;
@@ -126,6 +128,8 @@ static int report_answer(const struct latch *latch, enum latch_no no)
 
 /* -- the verbs ------------------------------------------------------------------------------- */
 
+/* Asks for one count. Without an id of the user's, a word of this call's own is one, so that asking
+ * twice counts once. */
 static void count_latch(struct latch *latch)
 {
     latch->request.unnamed = !latch->request.id;
@@ -144,6 +148,7 @@ static int set_latch(struct latch *latch)
     return status;
 }
 
+/* Counts the latch down, and prints what is left. */
 static int count_down(struct latch *latch)
 {
     const struct latch_state *state = &latch->answer.granted.latch;
@@ -476,6 +481,7 @@ static int check_verb(struct call *call)
     return check_values(latch);
 }
 
+/* Does what the subcommand of latch says. */
 static int act_on_latch(struct call *call)
 {
     struct latch *latch = (struct latch *)call;

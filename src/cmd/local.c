@@ -95,6 +95,7 @@ static int stop_server(const struct local *local)
     return STATUS_UNAVAILABLE;
 }
 
+/* Stops the server, while no other process can start it. */
 static int stop_local(struct local *local)
 {
     int held = local_hold(&local->place, HOLD_NS);
@@ -133,6 +134,7 @@ static int show_server(struct local *local)
     return command_flush();
 }
 
+/* Stops or shows the local server. That there is none is what "stop" wants. */
 static int execute_local(struct call *call)
 {
     struct local *local = (struct local *)call;

@@ -16,6 +16,7 @@ struct pause {
     struct adjust_request request;
 };
 
+/* Sets what is changed, and of what: one lock or a GLOB, which not every store can pause. */
 static void choose_change(struct pause *pausing, enum adjustment what)
 {
     pausing->request.what = what;

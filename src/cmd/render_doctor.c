@@ -12,6 +12,8 @@ static const char *advice_of(const struct finding *finding)
     return finding->hint ? hint_words(CAUSE_NONE, finding->hint) : finding->advice;
 }
 
+/* Prints each finding, and its advice behind it, or on a line of its own where the window is too
+ * narrow. */
 static void print_findings(struct strbuf *out, const struct diagnosis *diagnosis,
                            const struct render_style *style)
 {

@@ -27,6 +27,7 @@ struct renew_release {
     struct acquire_request lock; /* of the owner, or of its ancestor that holds the key */
 };
 
+/* Finds this user's reservation of the key, and makes it the owner that is acted for. */
 static bool find_reservation(struct renew_release *action)
 {
     bool found =

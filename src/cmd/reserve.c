@@ -234,6 +234,7 @@ static int renew_reservation(struct reserve *reserve, int64_t until_ms)
     return command_refused_about(&reserve->call, reserve->key, &answer);
 }
 
+/* Extends this user's reservation; within a run of the lock there is none to extend. */
 static int extend_reservation(struct call *call)
 {
     struct reserve *reserve = (struct reserve *)call;

@@ -286,6 +286,7 @@ static void doubt_keys(const struct call *call)
         }
 }
 
+/* Takes the arguments. `rlock read` is `rlock run --read`, and `write` likewise. */
 static int take_request(struct call *call)
 {
     struct run *run = (struct run *)call;
@@ -326,6 +327,7 @@ static int prepare_report(struct run *run)
 
 /* -- the run ----------------------------------------------------------------------------------- */
 
+/* Fills in the plans of supervisor and agent, which start with these. */
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->call.settings;

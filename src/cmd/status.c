@@ -183,6 +183,8 @@ static int print_round(const struct view *view)
 
 /* -- --watch: signals -------------------------------------------------------------------------- */
 
+/* Ends on a signal that asks for it. Around a stop the screen is left; it is drawn again when the
+ * terminal is another one. */
 static void on_signal(void *owner, int signo)
 {
     struct view *view = owner;

@@ -59,6 +59,7 @@ static int64_t value_of(enum measure measure, const struct lock_view *lock,
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
+/* Reads a threshold: a duration, in ms, or a number. */
 static bool read_limit(enum measure measure, const char *text, int64_t *limit)
 {
     if (!is_time(measure))
@@ -98,6 +99,7 @@ struct problems {
     size_t count;
 };
 
+/* Adds a problem if that measure of the lock is above its threshold. */
 static void judge_one(struct problems *problems, const struct threshold *thresholds,
                       enum measure measure, const struct lock_view *lock,
                       const struct lock_views *globs)
@@ -126,6 +128,7 @@ static int by_severity(const void *a, const void *b)
     return strcmp(left->lock->key, right->lock->key);
 }
 
+/* The largest value of that measure among all locks and pauses. */
 static int64_t largest_of(enum measure measure, const struct thresholds_subject *subject)
 {
     int64_t largest = 0;
@@ -143,6 +146,7 @@ static int64_t largest_of(enum measure measure, const struct thresholds_subject 
 
 /* -- the line ---------------------------------------------------------------------------------- */
 
+/* Prints a value: ms as a duration, or a number. */
 static const char *print_value(enum measure measure, int64_t value, char out[32])
 {
     if (value == NEVER)
@@ -233,6 +237,7 @@ struct counts {
     size_t held, waiting, paused;
 };
 
+/* Counts what the last line sums up. */
 static struct counts count_all(const struct thresholds_subject *subject)
 {
     struct counts counts = {.paused = subject->pauses.count};

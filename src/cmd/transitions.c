@@ -13,6 +13,7 @@ struct pair {
     int64_t gone_ms; /* runs that are not remembered have ended by then */
 };
 
+/* Adds a transition of the lock, at that time (ms), by that party. */
 static struct transition *add_transition(const struct pair *pair, enum transition_kind kind,
                                          int64_t at_ms, const struct lock_party *by)
 {
@@ -23,6 +24,7 @@ static struct transition *add_transition(const struct pair *pair, enum transitio
     return one;
 }
 
+/* For qsort() and bsearch(): locks by key. */
 static int by_key(const void *a, const void *b)
 {
     const struct lock_view *left = a, *right = b;
@@ -56,6 +58,7 @@ static bool still_holds(const struct lock_view *lock, const struct lock_party *h
     return same && same->since_ms == holder->since_ms;
 }
 
+/* Whether one of the runs is that of the holder, which has ended then. */
 static bool has_run(const struct lock_run *runs, size_t count, const struct lock_party *holder)
 {
     for (size_t i = 0; i < count; i++)
@@ -78,6 +81,8 @@ static void add_acquisition(const struct pair *pair, const struct lock_party *ho
     add_transition(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
 }
 
+/* Adds what a run that has ended since tells: its end; and its beginning, if the survey before did
+ * not show it as a holder, though it ended later than that. */
 static void add_run(const struct pair *pair, const struct lock_run *run)
 {
     static const enum transition_kind kinds[] = {[LOCK_TIMED_OUT] = TRANSITION_TIMED_OUT,
@@ -118,6 +123,7 @@ static void compare_holders(const struct pair *pair)
     }
 }
 
+/* Whether a waiter has got the lock since: it holds it, or has held it. */
 static bool has_acquired(const struct pair *pair, const char *owner)
 {
     size_t from = 0;
@@ -149,6 +155,8 @@ static bool is_superseded(const struct pair *pair, const struct lock_party *wait
     return superseded;
 }
 
+/* Adds those that have come to wait, and those that have left without the lock. One of several KEYs
+ * may have got another of them, so its leaving tells nothing. */
 static void compare_waiters(const struct pair *pair)
 {
     const struct lock_view *before = pair->before, *after = pair->after;
@@ -220,6 +228,7 @@ static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
     return otherwise;
 }
 
+/* The lock of that key among views that are sorted; NULL: it is not among them. */
 static struct lock_view *find_view(const struct lock_views *views, const char *key)
 {
     const struct lock_view wanted = {.key = key};
@@ -229,6 +238,8 @@ static struct lock_view *find_view(const struct lock_views *views, const char *k
                : bsearch(&wanted, views->views, views->count, sizeof *views->views, by_key);
 }
 
+/* Whether a waiter has left the queue without a trace: its connection may be slow, and it may be
+ * back in the next survey. */
 static bool is_missing(const struct lock_view *before, const struct lock_view *after,
                        const struct lock_party *waiter)
 {
@@ -276,6 +287,8 @@ static uint64_t fence_of(const struct transition *one)
     return waits ? 0 : one->by->fence;
 }
 
+/* For qsort(): transitions by time; at one time those of one lock by fence, whatever clocks did,
+ * and then in the order of their kinds. */
 static int by_time(const void *a, const void *b)
 {
     const struct transition *left = a, *right = b;

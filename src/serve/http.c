@@ -104,6 +104,7 @@ static const struct {
     {"/page.js", page_js, "text/javascript; charset=utf-8"},
 };
 
+/* Whether the request has a body, of whatever length. */
 static bool has_body(struct MHD_Connection *connection)
 {
     const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
@@ -166,6 +167,7 @@ static bool is_led_here(const struct http *http, const char *url, const char *ho
            !http->events->knows_host(http->arg, host);
 }
 
+/* Counts the Host headers: two could be read in two ways. */
 static enum MHD_Result on_host(void *arg, enum MHD_ValueKind kind, const char *key,
                                const char *value)
 {
@@ -198,6 +200,7 @@ static const char *take_target(const char *target, char host[HOST_SIZE], const c
     return target[length] ? target + length : "/";
 }
 
+/* Whether the client tells a user and password that are known. */
 static enum http_admission admit_client(const struct http *http, struct MHD_Connection *connection)
 {
     char *password = NULL, *user = MHD_basic_auth_get_username_password(connection, &password);
@@ -333,6 +336,7 @@ static void on_limit(struct loop_timer *timer)
 
 /* -- the library in the loop ------------------------------------------------------------------- */
 
+/* Has libmicrohttpd do what it can, and asks when it wants to again. */
 static void run_daemon(struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG ms;
@@ -418,6 +422,7 @@ static void forget_texts(struct http *http)
     }
 }
 
+/* Continues the clients that wait for a document. */
 static void wake_clients(struct http *http)
 {
     for (struct client *client = http->clients; client; client = client->next) {

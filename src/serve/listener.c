@@ -203,6 +203,7 @@ char *listener_print(const struct listener *listener, size_t index, char *out, s
     return out;
 }
 
+/* Whether the socket is reached from this host only. */
 static bool is_local(int fd)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* IPv4 as IPv6 */

@@ -144,6 +144,8 @@ static void print_about(struct server *server)
     json_write(&server->about, object);
 }
 
+/* Whether the Host header names this server: a page of another one, whose name leads here, must not
+ * read it. */
 static bool knows_host(void *arg, const char *host)
 {
     const struct server *server = arg;
@@ -170,6 +172,8 @@ static enum http_admission admits_user(void *arg, const char *user, const char *
 
 /* -- the rounds -------------------------------------------------------------------------------- */
 
+/* Surveys the locks, and makes documents of them, for all clients that wait. It reads the runs only
+ * if one of them wants those. */
 static void survey_locks(struct server *server)
 {
     struct answer answer;
@@ -190,6 +194,7 @@ static void survey_locks(struct server *server)
     publish_locks(server);
 }
 
+/* Surveys the locks when a client wants to see them, but not too often; otherwise waits for one. */
 static void serve_documents(struct server *server)
 {
     struct loop *loop = server->call.query.loop;
@@ -228,6 +233,7 @@ static void add_name(struct server *server, const char *name)
 
 /* -- its users --------------------------------------------------------------------------------- */
 
+/* Takes the file of users. Returns the status. */
 static int take_users(struct server *server)
 {
     const struct file_options options = {.limit = AUTH_FILE_MAX};
@@ -316,6 +322,8 @@ static int check_serve(struct call *call)
     return take_users(server);
 }
 
+/* Serves until a signal asks for the end. The page is served whether the store is there or not, and
+ * says so. */
 static int execute_serve(struct call *call)
 {
     struct server *server = (struct server *)call;

@@ -24,6 +24,8 @@ struct users {
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
+/* Why users cannot be checked by this hash, or NULL. A cost above the greatest would keep the
+ * server busy for seconds. */
 static const char *hash_fault(const char *hash, size_t length)
 {
     static const char digits[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -38,6 +40,7 @@ static const char *hash_fault(const char *hash, size_t length)
     return NULL;
 }
 
+/* The user of that name; NULL: there is none. */
 static struct user *find_user(const struct users *users, const char *name, size_t length)
 {
     for (size_t i = 0; i < users->count; i++)

@@ -9,6 +9,7 @@ static bool is_in(const char *text, const char *filter)
     return strcasestr(text, filter) != NULL;
 }
 
+/* Whether one of the words that the screen shows has the filter in it. */
 static bool party_matches(const struct lock_party *party, const char *filter)
 {
     const struct identity *who = &party->who;
@@ -55,6 +56,7 @@ static int by_key(const void *left, const void *right)
     return strverscmp(a->key, b->key);
 }
 
+/* For qsort(): the lock that has been held for longest comes first. */
 static int by_age(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
@@ -64,6 +66,7 @@ static int by_age(const void *left, const void *right)
     return order ? order : by_key(a, b);
 }
 
+/* For qsort(): the lock with most waiters comes first. */
 static int by_waiters(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
@@ -72,6 +75,7 @@ static int by_waiters(const void *left, const void *right)
     return order ? order : by_age(a, b);
 }
 
+/* For qsort(): locks with waiters come first, by how long they have waited. */
 static int by_urgency(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;
@@ -92,6 +96,7 @@ static int (*const orders[ROWS_ORDERS])(const void *, const void *) = {
 
 /* -- the chosen one ---------------------------------------------------------------------------- */
 
+/* Chooses that row. Its key is kept, so that it stays chosen when rows move. */
 static void choose_row(struct rows *rows, size_t number)
 {
     rows->chosen = number;

@@ -347,6 +347,7 @@ static bool type_question(struct top *top, int typed, const char *key)
     return true;
 }
 
+/* Scrolls as the key says; not above the first line. */
 static void scroll_text(struct top *top, int key)
 {
     long by = lines_to_move(key, room_for_rows());
@@ -357,6 +358,7 @@ static void scroll_text(struct top *top, int key)
         top->scrolled += (size_t)by;
 }
 
+/* Takes a key while the help is shown. */
 static void type_in_help(struct top *top, int key)
 {
     if (key == 'q' || key == '?' || key == KEY_ESCAPE || is_enter(key)) {
@@ -367,6 +369,7 @@ static void type_in_help(struct top *top, int key)
     }
 }
 
+/* Takes a key while one lock is shown. */
 static void type_in_detail(struct top *top, int key)
 {
     if (key == 'q' || key == KEY_ESCAPE || is_enter(key))
@@ -375,6 +378,7 @@ static void type_in_detail(struct top *top, int key)
         scroll_text(top, key);
 }
 
+/* Takes a key while the rows are shown. */
 static void type_in_rows(struct top *top, int key)
 {
     const struct lock_view *lock = rows_chosen(&top->rows);
