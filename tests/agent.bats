@@ -121,7 +121,7 @@ kill_all_agents() {
     no_waiters k
 }
 
-@test "H127 a continued rlock's word to its agent is lost: the agent asks again, its turn comes" {
+@test "H127 the kernel refuses a continued rlock's word to its agent: its turn comes all the same" {
     need_strace
     hold a k --lease 60s
     queue b k --lease 60s
@@ -132,6 +132,66 @@ kill_all_agents() {
     poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[b]}/status"
     kill -CONT "${pid[b]}"
     in_turn 15 b
+}
+
+# refuses PID NUMBER: the kernel refuses that process's next message, and each one after it up to
+# that NUMBER, for want of memory. To be called before it sends any. Sets "tracer".
+refuses() {
+    strace -qq -o "$T/refused" -e trace=sendmsg -e "inject=sendmsg:error=ENOBUFS:when=1..$2" -p "$1" 3>&- &
+    tracer=$!
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$1/status"
+}
+
+@test "H75 an acknowledgement that the kernel refuses is sent later: the command keeps its lock" {
+    need_strace
+    stay a k --lease 9s
+    refuses "${pid[a]}" 3
+    poll_until 20 test -s "$T/refused"
+    renewed k
+    renewed k
+    ends_well a
+    is_free k
+}
+
+@test "H75 an order to release that the kernel refuses is sent later: the lock is free at once" {
+    need_strace
+    stay a k --lease 60s --wait-descendants
+    refuses "${pid[a]}" 3
+    ends_well a
+    test -s "$T/refused"
+    is_free k
+    run ! grep 'could not be released' "$T/a.err"
+}
+
+@test "H75 what the agent says last, and the kernel refuses, is heard: revoked, 79, not held on" {
+    need_strace
+    stay a k --lease 60s
+    poll_until 10 has_agent a
+    refuses "$agent" 3
+    run -0 rlock force-release --yes --reason test k
+    ends_with a 79
+    test -s "$T/refused"
+    contains "$T/a.err" 'revoked by'
+    run ! grep 'could not be released\|its agent' "$T/a.err"
+}
+
+@test "H75 acquire --keep acknowledges its lock, which the kernel refuses: the renewer renews it" {
+    need_strace
+    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS:when=2..4 \
+        "$RLOCK" acquire --lease 9s --keep $$ k >"$T/owner" 3>&- # the first one is a trial
+    grep -q 'iov_len.*ENOBUFS' "$T/refused"
+    renewed k
+    run -0 rlock release --owner "$(<"$T/owner")" k
+}
+
+@test "H75 the wait ends, and the kernel refuses the agent's word of it: 75, and no other agent" {
+    need_strace
+    hold a k --lease 60s
+    queued k bg b rlock run -w 3s k -- true
+    refuses "$(agent_of "${pid[b]}")" 3
+    ends_with b 75
+    test -s "$T/refused"
+    run ! grep 'its agent' "$T/b.err"
 }
 
 @test "H135 agent and command end while rlock is stopped: another agent gives the lock back" {

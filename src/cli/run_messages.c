@@ -109,7 +109,6 @@ static const char *const causes[RUN_CAUSES] = {
     [RUN_CAUSE_WAS_STOPPED] = "rlock was stopped, so its lease runs out",
     [RUN_CAUSE_TOO_LATE] = "no time was left to start the command",
     [RUN_CAUSE_AGENT_DIED] = "its agent died",
-    [RUN_CAUSE_AGENT_DEAF] = "its agent does not answer",
     [RUN_CAUSE_NO_ANSWER] = "no answer",
     [RUN_CAUSE_UNKILLED] = "not all processes of its command could be killed",
     [RUN_CAUSE_TIME_LIMIT] = "time limit reached (--at-most {limit})",

@@ -40,6 +40,8 @@
 #define RELEASE_NS (8 * NS_PER_SEC)
 /* The same when the user wants to leave. */
 #define CANCEL_NS (800 * NS_PER_MS)
+/* The longest that its last word may take. */
+#define REPORT_NS (1 * NS_PER_SEC)
 
 struct agent {
     const struct agent_plan *plan;
@@ -50,6 +52,7 @@ struct agent {
     struct store *store;
     struct keeper *keeper;
     struct loop_io channel;
+    struct outbox *outbox; /* NULL: the peer is dead */
     struct procfs procfs;
     struct presence presence; /* of the peer */
     struct watchdog watchdog; /* and the lease, while held */
@@ -84,12 +87,11 @@ static bool was_claimed(const struct agent *agent)
     return agent->state == HOLDING || agent->state == LOST || agent->state == RELEASING;
 }
 
-/* A report that is not sent is missed by a supervisor that cannot read; the watchdog deals with
- * that. */
+/* A supervisor that is stopped reads it later; the watchdog deals with that. */
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
     if (agent->presence.state != PRESENCE_DEAD)
-        channel_send(agent->channel.fd, report, sizeof *report, -1);
+        outbox_send(agent->outbox, report, sizeof *report, -1);
 }
 
 static void send_plain(struct agent *agent, enum report_kind kind)
@@ -104,17 +106,20 @@ static void report_loss(struct agent *agent, const struct agent_report *loss)
     if (!is_leaving(agent))
         agent->state = LOST;
     atomic_store(&agent->shared->lease_end, 0);
+    if (!atomic_load(&agent->shared->lost))
+        agent->shared->loss = loss->news.reason;
+    atomic_store(&agent->shared->lost, true);
     send_report(agent, loss);
 }
 
 /* While a command runs, its supervisor tells the user: it may be stopped, together with the
- * command. */
+ * command, for so long that it is not told of every outage. */
 static void tell_news(struct agent *agent, const struct run_news *news)
 {
-    if (was_claimed(agent))
-        send_report(agent, &(struct agent_report){.kind = REPORT_NEWS, .news = *news});
-    else
+    if (!was_claimed(agent))
         run_tell(events_of(agent), news);
+    else if (agent->presence.state != PRESENCE_DEAD && outbox_is_empty(agent->outbox))
+        send_report(agent, &(struct agent_report){.kind = REPORT_NEWS, .news = *news});
 }
 
 /* -- a grant that is offered ----------------------------------------------------------------- */
@@ -203,6 +208,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
     run_disclaim_end(agent->shared);                /* of a grant that was taken back */
     atomic_store(&agent->shared->lease_end, 0);
+    atomic_store(&agent->shared->lost, false);
     atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
     if (!has_printer(agent))
@@ -493,6 +499,8 @@ static void be_alone(struct agent *agent)
 {
     agent->presence.state = PRESENCE_DEAD;
     loop_remove(agent->loop, &agent->channel);
+    outbox_free(agent->outbox);
+    agent->outbox = NULL;
     close(agent->channel.fd);
     agent->channel.fd = -1;
     descendants_stop(&agent->descendants);
@@ -550,10 +558,8 @@ static void on_look(struct loop_timer *timer)
     drain_channel(agent);
     if (agent->presence.state == PRESENCE_DEAD)
         return;
-    if (!awaits_reaction(agent)) {
-        presence_remind(&agent->presence);
+    if (!awaits_reaction(agent))
         return;
-    }
     if (agent->ended)
         presence_ask(&agent->presence);
     if (presence_wait_on(&agent->presence))
@@ -655,7 +661,8 @@ static int refuse_plan(struct agent *agent, int status, const char *why)
         .status = status,
         .news = {.event = RUN_FAILED, .reason = run_reason_text(why)}};
 
-    channel_send(agent->channel.fd, &over, sizeof over, -1);
+    send_report(agent, &over);
+    outbox_finish(agent->outbox, REPORT_NS);
     return 1;
 }
 
@@ -667,7 +674,8 @@ int agent_main(int channel, const void *arg)
     char fault[256];
 
     agent.loop = loop_new();
-    agent.presence = (struct presence){.procfs = &agent.procfs, .channel = channel};
+    agent.outbox = outbox_new(agent.loop, channel);
+    agent.presence = (struct presence){.procfs = &agent.procfs, .outbox = agent.outbox};
     presence_init(&agent.presence, agent.loop, task->peer, on_look, &agent);
     if (getppid() == 0) /* there was no /proc to tell main() */
         return refuse_plan(&agent, STATUS_SYSTEM, KERNEL_FORKS_ELSEWHERE);
@@ -678,10 +686,13 @@ int agent_main(int channel, const void *arg)
     /* While the store connects. */
     if (procfs_open(&agent.procfs) < 0 || loop_run(agent.loop) < 0)
         return refuse_plan(&agent, STATUS_SYSTEM, strerror(errno));
+    if (agent.outbox)
+        outbox_finish(agent.outbox, REPORT_NS);
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
     waiting_free(&agent.waiting);
     descendants_free(&agent.descendants);
+    outbox_free(agent.outbox);
     if (agent.presence.state == PRESENCE_DEAD)
         cgroup_remove(&task->shared->cgroup);
     loop_free(agent.loop);

@@ -32,7 +32,7 @@ static int renewer_main(const void *arg)
 }
 
 /* brief: tells it what it is to know from its start; NULL: nothing. */
-static int fork_agent(struct agent_process *agent, const struct agent_task *task,
+static int fork_agent(struct agent_process *agent, struct loop *loop, const struct agent_task *task,
                       void (*brief)(void *arg), void *arg)
 {
     const struct agent_process before = *agent;
@@ -40,8 +40,10 @@ static int fork_agent(struct agent_process *agent, const struct agent_task *task
 
     if (channel_pair(ends) < 0)
         return -1;
-    *agent =
-        (struct agent_process){.channel = ends[0], .shared = task->shared, .deaths = before.deaths};
+    *agent = (struct agent_process){.channel = ends[0],
+                                    .outbox = outbox_new(loop, ends[0]),
+                                    .shared = task->shared,
+                                    .deaths = before.deaths};
     if (brief)
         brief(arg);
     const struct renewer renewer = {ends, task};
@@ -50,6 +52,7 @@ static int fork_agent(struct agent_process *agent, const struct agent_task *task
                                                        renewer_main, &renewer);
     file_close(ends[1]);
     if (agent->pid < 0) {
+        outbox_free(agent->outbox);
         file_close(ends[0]);
         *agent = before;
         return -1;
@@ -58,13 +61,14 @@ static int fork_agent(struct agent_process *agent, const struct agent_task *task
     return 0;
 }
 
-int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
-                        const struct process_list *callers, struct run_shared *shared)
+int agent_process_start(struct agent_process *agent, struct loop *loop,
+                        const struct agent_plan *plan, const struct process_list *callers,
+                        struct run_shared *shared)
 {
     const struct agent_task task = {
         .plan = plan, .peer = getpid(), .callers = callers, .shared = shared};
 
-    return fork_agent(agent, &task, NULL, NULL);
+    return fork_agent(agent, loop, &task, NULL, NULL);
 }
 
 /* A first death may be by chance. The pauses double, up to a part of the lease. */
@@ -93,18 +97,19 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
     agent->next = moment_plus(now, pause_after(agent->deaths, lease));
 }
 
-int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
-                          const struct process_list *callers, const struct keeper_past *past,
-                          void (*brief)(void *arg), void *arg)
+int agent_process_replace(struct agent_process *agent, struct loop *loop,
+                          const struct agent_plan *plan, const struct process_list *callers,
+                          const struct keeper_past *past, void (*brief)(void *arg), void *arg)
 {
     const struct agent_task task = {
         .plan = plan, .peer = getpid(), .callers = callers, .shared = agent->shared, .past = past};
-    int before = agent->channel;
+    const struct agent_process before = *agent;
 
     run_claim_grant(agent->shared);
     atomic_store(&agent->shared->stop_command, 0); /* it has died with its agent */
-    if (fork_agent(agent, &task, brief, arg) == 0) {
-        close(before);
+    if (fork_agent(agent, loop, &task, brief, arg) == 0) {
+        outbox_free(before.outbox);
+        close(before.channel);
         return 0;
     }
     int64_t lease = past->held ? past->lease.length : plan->keeper.request.lease;
@@ -115,7 +120,7 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd)
 {
-    return !agent->gone && channel_send(agent->channel, order, sizeof *order, fd);
+    return !agent->gone && outbox_send(agent->outbox, order, sizeof *order, fd);
 }
 
 struct moment agent_process_overdue(const struct agent_plan *plan)
@@ -174,4 +179,6 @@ void agent_process_end(struct agent_process *agent)
     if (agent->pid > 0)
         child_await(agent->pid, agent->over ? END_NS : 0);
     agent->pid = 0;
+    outbox_free(agent->outbox);
+    agent->outbox = NULL;
 }

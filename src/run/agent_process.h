@@ -11,6 +11,7 @@
 struct agent_process {
     pid_t pid;   /* 0 when it has been reaped */
     int channel; /* our end */
+    struct outbox *outbox;
     struct run_shared *shared;
     bool gone;      /* its end is closed, and all that it said has been heard */
     bool releasing; /* it has said REPORT_CLEARED, and needs no order to release the lock */
@@ -22,10 +23,11 @@ struct agent_process {
     struct loop_timer nudge; /* continues it */
 };
 
-/* Forks the agent. All signals must be blocked already. shared: zeroed, in memory that is shared
- * with it. -1 with errno. */
-int agent_process_start(struct agent_process *agent, const struct agent_plan *plan,
-                        const struct process_list *callers, struct run_shared *shared);
+/* Forks the agent. All signals must be blocked already. loop: of this process. shared: zeroed, in
+ * memory that is shared with it. -1 with errno. */
+int agent_process_start(struct agent_process *agent, struct loop *loop,
+                        const struct agent_plan *plan, const struct process_list *callers,
+                        struct run_shared *shared);
 /* Notes that the agent has been reaped. lease: ns, of the lock that is held or waited for; the next
  * agent waits for a small part of it at most. */
 void agent_process_ended(struct agent_process *agent, int64_t lease);
@@ -33,11 +35,11 @@ void agent_process_ended(struct agent_process *agent, int64_t lease);
  * later from one death to the next. brief: called when the agent can be told, and before it is
  * forked: it knows what it is told then, whatever happens to this process. -1 with errno: the
  * caller may retry, and there is no agent that was told. */
-int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
-                          const struct process_list *callers, const struct keeper_past *past,
-                          void (*brief)(void *arg), void *arg);
-/* False if it cannot hear: it is gone, or has not read for long. fd goes along, and stays the
- * caller's; -1: none. */
+int agent_process_replace(struct agent_process *agent, struct loop *loop,
+                          const struct agent_plan *plan, const struct process_list *callers,
+                          const struct keeper_past *past, void (*brief)(void *arg), void *arg);
+/* Tells it that, now or when it reads again; false if it is gone. An fd goes along, and stays open
+ * as long as this one is not replaced; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
 /* From that moment on its peer awaits an answer, and has no other end: an agent that has not given
  * it may be stopped, and is continued again and again, until it has died or this is called with

@@ -4,6 +4,12 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+/* How often to send what was refused. */
+#define AGAIN_NS (50 * NS_PER_MS)
 
 union descriptor {
     struct cmsghdr align;
@@ -70,4 +76,115 @@ int channel_receive(int end, void *message, size_t size, int *fd)
             return -1;
         reset = errno == ECONNRESET;
     }
+}
+
+/* -- what is refused ------------------------------------------------------------------------- */
+
+struct letter {
+    struct letter *next;
+    int fd;
+    size_t size;
+    char message[];
+};
+
+struct outbox {
+    struct loop *loop;
+    int end;
+    struct loop_timer again; /* armed while anything is kept */
+    struct letter *first;
+};
+
+enum posted { POSTED, REFUSED, CLOSED };
+
+static enum posted post(const struct outbox *outbox, const void *message, size_t size, int fd)
+{
+    if (channel_send(outbox->end, message, size, fd) ||
+        (errno == ETOOMANYREFS && channel_send(outbox->end, message, size, -1)))
+        return POSTED;
+    return errno == EPIPE || errno == ECONNRESET ? CLOSED : REFUSED;
+}
+
+static void discard_first(struct outbox *outbox)
+{
+    struct letter *letter = outbox->first;
+
+    outbox->first = letter->next;
+    free(letter);
+}
+
+static void send_kept(struct outbox *outbox)
+{
+    struct letter *letter;
+
+    while ((letter = outbox->first) &&
+           post(outbox, letter->message, letter->size, letter->fd) != REFUSED)
+        discard_first(outbox);
+}
+
+static void on_again(struct loop_timer *timer)
+{
+    struct outbox *outbox = timer->owner;
+
+    send_kept(outbox);
+    if (outbox->first)
+        loop_arm(outbox->loop, timer, moment_plus(loop_now(outbox->loop), AGAIN_NS));
+}
+
+struct outbox *outbox_new(struct loop *loop, int end)
+{
+    struct outbox *outbox = mem_zeroed(sizeof *outbox);
+
+    outbox->loop = loop;
+    outbox->end = end;
+    outbox->again = (struct loop_timer){.fire = on_again, .owner = outbox};
+    return outbox;
+}
+
+void outbox_free(struct outbox *outbox)
+{
+    if (!outbox)
+        return;
+    while (outbox->first)
+        discard_first(outbox);
+    loop_disarm(outbox->loop, &outbox->again);
+    free(outbox);
+}
+
+static void keep(struct outbox *outbox, const void *message, size_t size, int fd)
+{
+    struct letter **end = &outbox->first;
+    struct letter *letter = mem_zeroed(sizeof *letter + size);
+
+    *letter = (struct letter){.fd = fd, .size = size};
+    memcpy(letter->message, message, size);
+    while (*end)
+        end = &(*end)->next;
+    *end = letter;
+    if (!outbox->again.armed)
+        loop_arm(outbox->loop, &outbox->again, moment_plus(loop_now(outbox->loop), AGAIN_NS));
+}
+
+bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd)
+{
+    enum posted posted = outbox->first ? REFUSED : post(outbox, message, size, fd);
+
+    if (posted == REFUSED)
+        keep(outbox, message, size, fd);
+    return posted != CLOSED;
+}
+
+bool outbox_is_empty(const struct outbox *outbox)
+{
+    return !outbox->first;
+}
+
+bool outbox_finish(struct outbox *outbox, int64_t most)
+{
+    const struct timespec pause = {.tv_nsec = AGAIN_NS};
+    struct moment until = moment_plus(moment_now(), most);
+
+    for (send_kept(outbox); outbox->first && !moment_reached(until, moment_now());
+         send_kept(outbox))
+        nanosleep(&pause, NULL);
+    return !outbox->first;
 }

@@ -1,6 +1,6 @@
 /* The messages between supervisor and agent: one struct each, over a SOCK_SEQPACKET pair. Both ends
- * run the same binary. Neither end ever blocks on it: a full queue means that the other process has
- * been stopped for long, and deadlines are there for that. */
+ * run the same binary. Neither end ever blocks on it: what the kernel does not take, for want of
+ * memory or as the other process has been stopped for long, waits in an outbox. */
 #pragma once
 
 #include <stdatomic.h>
@@ -8,6 +8,7 @@
 
 #include "lock/lease.h"
 #include "lock/lock.h"
+#include "net/loop.h"
 #include "os/cgroup.h"
 #include "os/child.h"
 #include "run/events.h"
@@ -58,12 +59,28 @@ struct agent_order {
 
 /* Both ends close-on-exec and non-blocking. -1 with errno. */
 int channel_pair(int ends[2]);
-/* Sends a report or an order, of "size" bytes. False if it was not sent: the other end is closed or
- * has not been read for long. fd goes along, and stays the caller's; -1: none. */
+/* Sends a message of "size" bytes. False if it was not sent, with errno. fd goes along, and stays
+ * the caller's; -1: none. */
 bool channel_send(int end, const void *message, size_t size, int fd);
 /* 1: a message of that size; 0: none there now, or no memory for it; -1: the other end is closed.
  * *fd is the descriptor that came along, for the caller to close; -1: none. */
 int channel_receive(int end, void *message, size_t size, int *fd);
+
+/* The messages of a process to the other end: those that are refused are kept, and sent later, in
+ * their order. */
+struct outbox;
+
+struct outbox *outbox_new(struct loop *loop, int end);
+void outbox_free(struct outbox *outbox);
+/* Sends a report or an order, now or later: an "fd" must stay open until then, and does not go
+ * along if its user has handed over too many. False if the other end is closed. */
+bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd);
+/* Whether nothing is kept. A message that may be left out, and could come again and again, is sent
+ * only then: the other process may be stopped for days. */
+bool outbox_is_empty(const struct outbox *outbox);
+/* For a process that ends: waits until all is sent, but at most so many ns; false with errno if not
+ * all is. */
+bool outbox_finish(struct outbox *outbox, int64_t most);
 
 /* -- memory in common ------------------------------------------------------------------------ */
 
@@ -84,6 +101,9 @@ struct run_shared {
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
     struct cgroup cgroup;      /* the command's, from before it is started */
+    /* The lock is lost; REPORT_LOST may come too late for a peer that leaves. */
+    atomic_bool lost;
+    struct run_reason loss;     /* why; written before that, once */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };

@@ -84,7 +84,6 @@ enum run_cause {
     RUN_CAUSE_WAS_STOPPED, /* the supervisor was stopped, and does not keep the deadline */
     RUN_CAUSE_TOO_LATE,    /* the lease was too short to start the command */
     RUN_CAUSE_AGENT_DIED,
-    RUN_CAUSE_AGENT_DEAF, /* the agent does not read what it is told */
     RUN_CAUSE_NO_ANSWER,  /* of the agent */
     RUN_CAUSE_UNKILLED,   /* some of the command's processes */
     RUN_CAUSE_TIME_LIMIT, /* of the command, which is "duration" */

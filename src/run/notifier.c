@@ -11,7 +11,6 @@
 #include "net/loop.h"
 #include "os/file.h"
 #include "os/tree.h"
-#include "run/channel.h"
 #include "run/environment.h"
 
 /* A command that still runs when the time is over has so long to clean up. */
@@ -19,6 +18,8 @@
 /* How often to look whether what was killed has ended, and when to leave it to itself. */
 #define LOOK_NS     (20 * NS_PER_MS)
 #define HOPELESS_NS (2 * NS_PER_SEC)
+/* So long a run may last longer for a notice that the kernel refuses. */
+#define FINISH_NS (1 * NS_PER_SEC)
 
 /* -- the notifier ---------------------------------------------------------------------------- */
 
@@ -195,18 +196,18 @@ static int run_notifier(int socket, const void *arg)
 
 /* -- the supervisor -------------------------------------------------------------------------- */
 
-void notifier_start(struct notifier *notifier, const struct job_plan *plan,
+void notifier_start(struct notifier *notifier, struct loop *loop, const struct job_plan *plan,
                     const struct inherited *inherited)
 {
     const struct work work = {.plan = plan, .inherited = inherited};
     int ends[2] = {-1, -1};
 
-    *notifier = (struct notifier){.socket = -1};
+    *notifier = (struct notifier){0};
     if (!plan->notify)
         return;
     if (channel_pair(ends) == 0 &&
         child_fork_helper("rlock-notifier", ends[1], run_notifier, &work) > 0) {
-        notifier->socket = ends[0];
+        notifier->outbox = outbox_new(loop, ends[0]);
     } else {
         run_tell_errno(plan->events, RUN_NOT_NOTIFIED);
         file_close(ends[0]);
@@ -216,11 +217,21 @@ void notifier_start(struct notifier *notifier, const struct job_plan *plan,
 
 bool notifier_wants(const struct notifier *notifier, enum notice_event event)
 {
-    return notifier->socket >= 0 && !notifier->told[event];
+    return notifier->outbox && !notifier->told[event];
 }
 
 void notifier_tell(struct notifier *notifier, const struct notice *notice)
 {
     notifier->told[notice->event] = true;
-    channel_send(notifier->socket, notice, sizeof *notice, -1);
+    outbox_send(notifier->outbox, notice, sizeof *notice, -1);
+}
+
+void notifier_finish(struct notifier *notifier, const struct run_events *events)
+{
+    if (!notifier->outbox)
+        return;
+    if (!outbox_finish(notifier->outbox, FINISH_NS))
+        run_tell_errno(events, RUN_NOT_NOTIFIED);
+    outbox_free(notifier->outbox);
+    notifier->outbox = NULL;
 }

@@ -2,12 +2,13 @@
  * waited for or held for long, lost, not acquired, or its command was stopped in the end.
  *
  * A process of its own does that, the notifier, so that nothing of such a command can keep the
- * supervisor from its deadlines: the supervisor writes a notice into a socket that never blocks.
+ * supervisor from its deadlines: what the supervisor has to tell never blocks it.
  * The notifier starts what it is to run in sessions of their own, and ends all that is left of it
  * NOTIFIER_STAY_NS after the supervisor has ended, in whatever way: then the socket is closed. */
 #pragma once
 
 #include "os/child.h"
+#include "run/channel.h"
 #include "run/plan.h"
 
 #define NOTIFIER_STAY_NS (10 * NS_PER_SEC)
@@ -33,15 +34,18 @@ struct notice {
 
 /* The supervisor's end. */
 struct notifier {
-    int socket; /* -1: none was started */
+    struct outbox *outbox; /* NULL: none was started */
     bool told[NOTICE_EVENTS];
 };
 
 /* Forks the notifier, if the plan has a command for it, before any process that must not be taken
  * for its own. A failure is reported to the user. "inherited" is for the commands. */
-void notifier_start(struct notifier *notifier, const struct job_plan *plan,
+void notifier_start(struct notifier *notifier, struct loop *loop, const struct job_plan *plan,
                     const struct inherited *inherited);
 /* Whether such a notice makes a difference: it is the first of its kind. */
 bool notifier_wants(const struct notifier *notifier, enum notice_event event);
 /* Has the command run for a notice that notifier_wants(). Never blocks. */
 void notifier_tell(struct notifier *notifier, const struct notice *notice);
+/* Has said all. Waits a moment where the kernel refuses what is left to say, and reports what it
+ * could not. */
+void notifier_finish(struct notifier *notifier, const struct run_events *events);

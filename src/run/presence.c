@@ -1,7 +1,5 @@
 #include "run/presence.h"
 
-#include "run/channel.h"
-
 /* How long a supervisor that runs has to take a grant, or to release the lock when its command has
  * ended. It takes less than a ms, except on a busy machine. */
 #define REACT_NS (2 * NS_PER_SEC)
@@ -37,22 +35,8 @@ void presence_ask(struct presence *presence)
 
     if (presence->state != PRESENCE_ASSUMED)
         return;
-    if (channel_send(presence->channel, &ping, sizeof ping, -1))
+    if (outbox_send(presence->outbox, &ping, sizeof ping, -1))
         presence->state = PRESENCE_ASKED;
-    if (!presence->timer.armed)
-        loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), REACT_NS));
-}
-
-void presence_remind(struct presence *presence)
-{
-    if (presence->state != PRESENCE_ASKED)
-        return;
-    if (see_if_stopped(presence)) {
-        loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), REACT_NS));
-        return;
-    }
-    presence->state = PRESENCE_ASSUMED;
-    presence_ask(presence);
 }
 
 void presence_answered(struct presence *presence)

@@ -5,12 +5,13 @@
 
 #include "net/loop.h"
 #include "os/procfs.h"
+#include "run/channel.h"
 
 struct presence {
     struct loop *loop;
     struct procfs *procfs;
     pid_t pid;
-    int channel;
+    struct outbox *outbox; /* of this process, to that */
     enum {
         PRESENCE_ASSUMED, /* it runs, as far as is known */
         PRESENCE_ASKED,   /* it was stopped: it must answer the ping before it counts as running */
@@ -27,15 +28,12 @@ void presence_init(struct presence *presence, struct loop *loop, pid_t pid,
 /* Looks whether it may take a grant. If it is found to be stopped, it is pinged, and false is
  * returned until presence_answered(). */
 bool presence_confirm(struct presence *presence);
-/* Pings it, unless a ping is unanswered; and sets the timer for presence_remind(). */
+/* Pings it, unless a ping is unanswered. */
 void presence_ask(struct presence *presence);
 void presence_answered(struct presence *presence);
 /* The process must react to something: starts the timer. */
 void presence_expect(struct presence *presence);
 /* For the timer, which fires again: false if it is stopped, or has had its time to react. */
 bool presence_wait_on(struct presence *presence);
-/* For the timer: pings it once more if it runs and has not answered, as messages get lost where a
- * queue is full. */
-void presence_remind(struct presence *presence);
 /* The process has reacted, or need not any more. */
 void presence_settle(struct presence *presence);

@@ -169,7 +169,6 @@ static bool prepare_printer(struct printer *printer)
     sigset_t caught;
 
     child_choose_signals(&caught);
-    printer->loop = loop_new();
     if (loop_signals(printer->loop, &caught, on_signal, printer) < 0)
         return false;
     printer->out = (struct loop_io){
@@ -191,10 +190,13 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
     *outcome = (struct printer_outcome){.status = STATUS_OK};
     child_block_signals(&inherited);
     struct run_shared *shared = child_share_memory(sizeof *shared);
-    if (!shared || agent_process_start(printer.agent, &plan->agent, NULL, shared) != 0) {
+    printer.loop = loop_new();
+    if (!shared ||
+        agent_process_start(printer.agent, printer.loop, &plan->agent, NULL, shared) != 0) {
         run_tell_refusal(events_of(&printer),
                          plan->agent.keep ? RUN_NO_RENEWER : RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
+        loop_free(printer.loop);
         return;
     }
     if (plan->agent.keep)
@@ -203,6 +205,9 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
         run_tell_refusal(events_of(&printer), RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
     }
+    outbox_finish(outcome->agent.outbox, WITHDRAW_NS);
+    outbox_free(outcome->agent.outbox);
+    outcome->agent.outbox = NULL;
     loop_free(printer.loop);
     if (printer.state == PRINTED && !plan->agent.keep) {
         /* Nothing renews it, so it is the script's, and the agent has nothing left to do. */

@@ -120,7 +120,6 @@ static bool start_release(struct supervisor *s)
     const struct job *job = &s->job;
     struct agent_order order = {.kind = ORDER_RELEASE,
                                 .used = job->state != JOB_IDLE && !job->fault};
-    struct run_reason why = {0};
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
     if (s->state != RELEASING)
@@ -132,18 +131,12 @@ static bool start_release(struct supervisor *s)
         return false;
     if (s->agent.releasing)
         return true;
-    if (job->stuck)
-        why.cause = RUN_CAUSE_UNKILLED;
-    else if (s->agent.gone)
-        return true; /* another one takes its place */
-    else if (agent_process_tell(&s->agent, &order, -1))
-        s->release_told = true;
-    else if (errno == EAGAIN)
-        why.cause = RUN_CAUSE_AGENT_DEAF;
-    if (why.cause == RUN_CAUSE_TEXT)
-        return true;
-    report_unreleased(s, &why);
-    return false;
+    if (job->stuck) {
+        report_unreleased(s, &(struct run_reason){.cause = RUN_CAUSE_UNKILLED});
+        return false;
+    }
+    s->release_told |= agent_process_tell(&s->agent, &order, -1); /* one that is gone is replaced */
+    return true;
 }
 
 static void finish_run(struct supervisor *s)
@@ -160,6 +153,8 @@ static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
 
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
+    if (atomic_load(&s->agent.shared->lost))
+        job_lose(&s->job, &s->agent.shared->loss);
     report_unreleased(s, &(struct run_reason){.cause = cause});
     finish_run(s);
 }
@@ -367,8 +362,8 @@ static void replace_agent(struct supervisor *s)
     bool first = s->agent.deaths == 1;
 
     memcpy(past.grants, s->outcome->grants, sizeof past.grants);
-    int failed =
-        agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past, brief_agent, s);
+    int failed = agent_process_replace(&s->agent, s->loop, &s->plan->agent, &s->job.callers, &past,
+                                       brief_agent, s);
     if (first)
         tell_end_of_agent(s, failed < 0 ? RUN_AGENT_MISSING : RUN_AGENT_REPLACED);
     else
@@ -513,12 +508,13 @@ static void on_time(struct loop_timer *timer)
     settle_state(s);
 }
 
-/* Not each time: the agent does not look more often, and other messages need room in its queue. */
+/* Not each time: the agent does not look more often, and may be stopped. */
 static void tell_of_orphan(struct supervisor *s)
 {
     struct moment now = moment_now();
 
-    if (!wants_lock(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now))
+    if (!wants_lock(s) || !moment_reached(moment_plus(s->told_of_orphan, TELL_NS), now) ||
+        !outbox_is_empty(s->agent.outbox))
         return;
     s->told_of_orphan = now;
     tell_agent(s, ORDER_REAPED);
@@ -615,17 +611,17 @@ static int prepare_run(struct supervisor *s)
 
     child_block_signals(&s->job.inherited);
     s->began = moment_now();
-    notifier_start(&s->notifier, &s->plan->job, &s->job.inherited);
+    s->loop = loop_new();
+    notifier_start(&s->notifier, s->loop, &s->plan->job, &s->job.inherited);
     shared = child_share_memory(sizeof *shared);
     s->agent.shared = shared;
     if (!shared || child_adopt_orphans() < 0 ||
         job_init(&s->job, &s->plan->job, &s->agent, &shared->command) < 0)
         return -1;
     child_choose_signals(&caught);
-    s->loop = loop_new();
     if (loop_signals(s->loop, &caught, on_signal, s) < 0)
         return -1;
-    if (agent_process_start(&s->agent, &s->plan->agent, &s->job.callers, shared) < 0)
+    if (agent_process_start(&s->agent, s->loop, &s->plan->agent, &s->job.callers, shared) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
     if (job_prepare(&s->job) < 0 || !has_room(s))
@@ -680,6 +676,7 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     job_kill_on(&s.job);
     conclude_run(&s);
     notify_of_state(&s);
+    notifier_finish(&s.notifier, plan->agent.events);
     if (s.job.typed && outcome->signal)
         child_signal_group(0, s.job.typed);
     job_free(&s.job);

@@ -884,6 +884,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *parcel, int flags)
         return refused_with(EPIPE);
     if (peer->queued >= MESSAGES_MAX)
         return refused_with(EAGAIN);
+    if (is_refused(WANT_MEMORY))
+        return -1;
     struct message *message = message_of(parcel);
     if (peer->first)
         peer->last->next = message;

@@ -1473,7 +1473,7 @@ static void check_entry(const struct run *run, const char *entry)
     if (completed && strstr(entry, " killed=") && !circumstances.network_bad)
         BROKEN(HISTORY_TELLS, "run %d: completed, but %s", run->number, entry);
     if (run->ended && run->outcome.outcome == OUTCOME_TIMED_OUT && strstr(entry, " lost=") &&
-        !run->forced && !has_no_history())
+        !run->forced && !run->unreleased_told && !has_no_history())
         BROKEN(HISTORY_TELLS, "run %d: its time was over, but %s", run->number, entry);
     if (lost && exit && !strstr(entry, " lost=") && !strstr(entry, " revoked=") && !run->forced &&
         !(run->held_count > 1 && (circumstances.clock_set || replication.moved))) /* one of them */
