@@ -82,6 +82,7 @@ tls_files() {
     stderr_line "^rlock: .*the sentinels know no master 'yourmaster', but $MASTER"
     bg a rlock run --server-wait 1m k -- true
     poll_until 20 contains "$T/a.err" "know no master 'yourmaster', but $MASTER; trying again"
+    run -1 grep 'no answer' "$T/a.err"
     disturb
     for one in 1 2 3; do
         on "$one" sentinel monitor yourmaster 127.0.0.1 "${port[a]}" 2

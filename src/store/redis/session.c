@@ -414,7 +414,11 @@ static void on_located(void *arg, const struct answer *failure)
     }
     struct answer why = *failure;
     redis_session_annotate(session, &why);
-    turn_away(session, &why);
+    /* As long as there was no server, the user is to hear why. */
+    if (session->locator->addresses.count == 0 && why.cause == CAUSE_NOT_READY)
+        fail_batch(session, &why);
+    else
+        turn_away(session, &why);
 }
 
 static struct sentinel_login login_of(const struct redis_session *session)
