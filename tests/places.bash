@@ -33,6 +33,17 @@ guard_of() {
     guard "$1"
 }
 
+# continue_with_wrapper NAME PID: rlock, and the program that leads there, which may have stopped
+# too. script(1) has, continues rlock itself, and never hears of its end if that came before.
+continue_with_wrapper() {
+    if [[ $(cat "/proc/${pid[$1]}/comm") == script ]]; then
+        poll_until 10 in_state "${pid[$1]}" T
+        kill -CONT "${pid[$1]}"
+    else
+        kill -CONT "$2" "${pid[$1]}" 2>/dev/null || true
+    fi
+}
+
 # Each holder works as a tree of processes that ignore TERM, and another one waits. CONTEND starts
 # them; MEANWHILE is called when all are there. Where the kernel lists no children, the process that
 # is in a session of its own is found among all of the machine's, between TERM and KILL.
@@ -53,8 +64,7 @@ excludes() {
         ends_with b$row 0 20
         LOG=$LOG$row no_overlap
     done
-    # The program that leads there may have stopped with it.
-    kill -CONT "$stopped" "${pid[astopped]}" 2>/dev/null || true
+    continue_with_wrapper astopped "$stopped"
     ends_with ataken 79
     ends_with astopped 79
     ends_with aagent-stopped 79
