@@ -175,7 +175,8 @@ static struct moment now_of(const struct keeper *keeper)
     return loop_now(keeper->loop);
 }
 
-/* A request that was not answered may still be executed. */
+/* Notes that a request that was not answered may still be executed, until its time is over, or at
+ * any time. */
 static void note_in_flight(struct keeper *keeper, const struct answer *answer)
 {
     if (answer->maybe_done)
@@ -183,6 +184,7 @@ static void note_in_flight(struct keeper *keeper, const struct answer *answer)
     keeper->doubt.unlimited |= answer->any_time;
 }
 
+/* Whether a request that was not answered may be granted, or has been. */
 static bool may_be_granted(const struct keeper *keeper)
 {
     return keeper->doubt.state == STORE_MAY_GRANT;
@@ -205,7 +207,7 @@ static bool may_be_in_store(const struct keeper *keeper)
            (keeper->doubt.until.ns && !moment_reached(over, now_of(keeper)));
 }
 
-/* grants: for each key of the plan. */
+/* Notes the grants, for each key of the plan, and which of the keys were granted. */
 static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
 {
     const struct acquire_request *plan = &keeper->plan.request;
@@ -268,7 +270,8 @@ static void schedule_next(struct keeper *keeper, struct moment due)
 
 /* -- the end --------------------------------------------------------------------------------- */
 
-/* Time during which this process stood still was not there. */
+/* If the time for a release is over because this process stood still, gives it a little more: time
+ * that it stood still was not there. */
 static void make_up_time(struct keeper *keeper)
 {
     struct moment now = now_of(keeper);
@@ -293,7 +296,7 @@ static void end_keeper(struct keeper *keeper)
     keeper->events->over(keeper->arg, &keeper->result);
 }
 
-/* why: stays as it is until the end. */
+/* Sets how the keeper ends. why: stays as it is until the end. */
 static void set_result(struct keeper *keeper, enum keeper_ending ending, const struct answer *why)
 {
     keeper->result.ending = ending;
@@ -319,6 +322,7 @@ enum end_when {
     END_AFTER_RELEASE, /* of what is, or may be, left there */
 };
 
+/* Whether it must be released first, as something may be left in the store. */
 static enum end_when when_to_end(const struct keeper *keeper)
 {
     return may_be_in_store(keeper) ? END_AFTER_RELEASE : END_AT_ONCE;
@@ -335,6 +339,7 @@ static void end_with(struct keeper *keeper, enum keeper_ending ending, const str
         start_release(keeper, moment_plus(now_of(keeper), LEASE_LAST_CALL_NS));
 }
 
+/* Whether the result was set: a keeper that only releases has none. */
 static bool result_is_known(const struct keeper *keeper)
 {
     return keeper->result.ending != KEEPER_RELEASED;
@@ -376,8 +381,9 @@ static bool needs_events(const struct keeper *keeper)
     return keeper->plan.renew || (who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0);
 }
 
-/* The renewal behind a hand-over also wakes waiters that can hold the lock together with this
- * one. */
+/* When the next renewal is due: after a hand-over soon, as the renewal behind it confirms the
+ * grant, and wakes waiters that can hold the lock together with this one; otherwise after a third
+ * of the lease, or earlier where the store must be asked to listen. MOMENT_NEVER: none is. */
 static struct moment renew_at(const struct keeper *keeper)
 {
     struct moment now = now_of(keeper), due = MOMENT_NEVER;
@@ -398,8 +404,8 @@ static struct moment renew_at(const struct keeper *keeper)
     return due;
 }
 
-/* The throttle bounds the requests where each answer says that the lease counts from long ago, so
- * that the next renewal is due at once. */
+/* Arms the end of the lease, and the next renewal. The throttle bounds the requests where each
+ * answer says that the lease counts from long ago, so that the next renewal is due at once. */
 static void schedule_renewal(struct keeper *keeper)
 {
     struct moment renewal = renew_at(keeper);
@@ -433,7 +439,8 @@ static void begin_holding(struct keeper *keeper)
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
-/* The last request of the process that died may be executed until the lease ends. */
+/* Holds a lock that a process that died had acquired. The last request of that may be executed
+ * until the lease ends. */
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
     const char *who = keeper->plan.request.who;
@@ -559,7 +566,8 @@ static int64_t time_left(const struct keeper *keeper)
     return moment_until(now_of(keeper), lease_term_at(keeper->lease, keeper->plan.kill_after));
 }
 
-/* The lease of a hand-over ends soon: time for two more attempts must be left. */
+/* Sends a renewal. It may take as long as a request does under such a lease; but the lease of a
+ * hand-over ends soon, so time for two more attempts must be left. */
 static void renew_lease(struct keeper *keeper)
 {
     int64_t timeout = lease_request_timeout(keeper->lease.length, keeper->round_trip);
@@ -573,7 +581,8 @@ static void renew_lease(struct keeper *keeper)
 
 /* -- trying and waiting ----------------------------------------------------------------------- */
 
-/* A store that grants nothing at all (GRACE) has failed; a store with another holder has not. */
+/* Ends as the lock was refused. A store that grants nothing at all (GRACE) has failed; a store with
+ * another holder has not. */
 static void end_refused(struct keeper *keeper, enum end_when when)
 {
     const struct answer *refusal = refusal_of(keeper);
@@ -614,14 +623,16 @@ static void wait_on(struct keeper *keeper)
     schedule_next(keeper, moment_min(due, keeper->plan.wait_until));
 }
 
+/* Tries again then, or at the end of the wait. */
 static void try_again_at(struct keeper *keeper, struct moment again)
 {
     keeper->state = TRYING;
     schedule_next(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
 }
 
-/* An owner that ends leaves no place in the queue, which would keep others waiting. A user who does
- * not wait for locks waits for a store that grants nothing yet (GRACE) as for one that is away. */
+/* Takes a refusal: waits, asks once more so that the store listens, or ends. An owner that ends
+ * leaves no place in the queue, which would keep others waiting. A user who does not wait for locks
+ * waits for a store that grants nothing yet (GRACE) as for one that is away. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
     bool placed = refusal_of(keeper)->refused.position > 0;
@@ -664,7 +675,7 @@ static struct moment request_deadline(const struct keeper *keeper, int64_t ns)
     return moment_min(until, lease_last_call(now, keeper->plan.wait_until));
 }
 
-/* late: by so many ns at least. */
+/* Whether the wait is over. late: by so many ns at least. */
 static bool time_is_up(const struct keeper *keeper, int64_t late)
 {
     struct moment end = moment_plus(keeper->plan.wait_until, late);
@@ -699,13 +710,15 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
 
 static void on_confirmed(void *arg, const struct answer *answer);
 
+/* How many ns an answer may take so that its grant is of use. */
 static int64_t worth_waiting(const struct keeper *keeper)
 {
     return lease_round_trip_most(keeper->lease.length, keeper->plan.renew);
 }
 
-/* A lease is useless if it is over when its grant arrives, or cannot be renewed in time. The answer
- * that has not come takes longer than it was waited for. */
+/* Ends, as the store is too far away for such a lease: it would be over when its grant arrives, or
+ * could not be renewed in time. The answer that has not come takes longer than it was waited for.
+ * */
 static void end_too_far(struct keeper *keeper)
 {
     static const struct answer unfit = {.cause = CAUSE_UNFIT};
@@ -718,8 +731,9 @@ static void end_too_far(struct keeper *keeper)
     end_with(keeper, KEEPER_FAILED, &unfit, END_AFTER_RELEASE);
 }
 
-/* A late grant is renewed before it is trusted: perhaps it was the connection's first request, or
- * this process was stopped. A grant that counts from long before its request is not late. */
+/* Takes a grant: holds it, or releases it if its owner is absent. A late grant is renewed before it
+ * is trusted: perhaps it was the connection's first request, or this process was stopped. A grant
+ * that counts from long before its request is not late. */
 static void take_grant(struct keeper *keeper, const struct answer *answer)
 {
     take_lease(keeper, answer);
@@ -736,7 +750,8 @@ static void take_grant(struct keeper *keeper, const struct answer *answer)
     }
 }
 
-/* The lock may be held all the same. The user is not told of one slow answer. */
+/* The renewal of a late grant was not answered: the lock may be held all the same. Tries again; the
+ * user is not told of one slow answer. */
 static void not_confirmed(struct keeper *keeper, const struct answer *answer)
 {
     bool slow = answer->cause == CAUSE_UNREACHABLE && answer->maybe_done;
@@ -825,8 +840,9 @@ static const char *who_waited(struct keeper *keeper, int64_t waited)
     return keeper->who;
 }
 
-/* A waiter without heartbeats is passed by those behind it, and may return to its place. A request
- * that was not answered may still be executed: its grant is released when that is over. */
+/* Stops asking, as the owner is absent. A waiter without heartbeats is passed by those behind it,
+ * and may return to its place. A request that was not answered may still be executed: its grant is
+ * released when that is over. */
 static void pause_trying(struct keeper *keeper)
 {
     keeper->state = PAUSED;
@@ -852,16 +868,17 @@ void keeper_resume(struct keeper *keeper)
         send_another(keeper);
 }
 
-/* The turn may be that of an absent owner, whose place in the queue then keeps all others out: the
- * place is released, and returned to the owner later if the store can. */
+/* Gives up the turn, which may be that of an absent owner, whose place in the queue then keeps all
+ * others out: the place is released, and returned to the owner later if the store can. */
 static void step_aside(struct keeper *keeper)
 {
     keeper->called = false;
     keeper_restart(keeper);
 }
 
-/* A first try does not listen: at most stores it costs less, and most are granted. After a refusal,
- * and with every heartbeat, one that listens follows, so that no release goes unnoticed. */
+/* Asks for the lock; not for an absent owner. A first try does not listen: at most stores it costs
+ * less, and most are granted. After a refusal, and with every heartbeat, one that listens follows,
+ * so that no release goes unnoticed. */
 static void send_acquire(struct keeper *keeper, enum listening listening)
 {
     if (owner_is_absent(keeper)) {
@@ -924,9 +941,9 @@ static void end_release(struct keeper *keeper)
         send_acquire(keeper, NOT_LISTENING);
 }
 
-/* The lock that is released was not there any more, and no earlier release can have freed it: the
- * store says who took it away, or that release was answered. After the end of the lease it is not
- * lost, as its user has left it before. */
+/* Reports that the lock was lost before it was released: it was not there any more, and no earlier
+ * release can have freed it, as the store says who took it away, or that release was answered.
+ * After the end of the lease it is not lost, as its user has left it before. */
 static void report_release_loss(struct keeper *keeper, const struct answer *answer)
 {
     static const struct answer late = {.cause = CAUSE_NOT_HOLDER,
@@ -945,7 +962,8 @@ static void report_release_loss(struct keeper *keeper, const struct answer *answ
     report_loss(keeper, &loss);
 }
 
-/* A release without an answer is repeated until its time is over; then it has failed. */
+/* Takes the answer to a release. One without an answer is repeated until its time is over; then it
+ * has failed. */
 static void on_released(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
@@ -993,7 +1011,8 @@ static struct release_request release_of(const struct keeper *keeper,
     return request;
 }
 
-/* A lock that the owner had before stays, unless the store has said that the owner lacks it. */
+/* Whether nothing is released: a lock that the owner had before stays, unless the store has said
+ * that the owner lacks it. */
 static bool leaves_lock(const struct keeper *keeper)
 {
     return keeper->plan.request.had && !keeper->refused;
@@ -1028,8 +1047,9 @@ static void send_release(struct keeper *keeper)
 
 /* -- timers and the store's events ------------------------------------------------------------- */
 
-/* The request that was under way when the user cancelled is not answered. Over a connection that is
- * up, all is released at once; otherwise there may be time for another connection. */
+/* The request that was under way when the user cancelled is not answered: leaves it. Over a
+ * connection that is up, all is released at once; otherwise there may be time for another
+ * connection. */
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
@@ -1118,7 +1138,8 @@ static void on_poked(void *arg)
         send_acquire(keeper, NOT_LISTENING);
 }
 
-/* The grant counts from the heartbeat before it. The renewal that is due soon confirms it. */
+/* Takes a grant by message, which counts from the heartbeat before it. The renewal that is due soon
+ * confirms it. */
 static void on_handed(void *arg, const struct answer *grant)
 {
     struct keeper *keeper = arg;

@@ -32,6 +32,7 @@ const char *owner_fault(const char *text)
     return "is not an owner token";
 }
 
+/* Whether rlock acquire made the token that ends with this UUID. */
 static bool is_marked(const char *uuid)
 {
     return strncmp(uuid + MARK_AT, mark, sizeof mark) == 0;
@@ -49,6 +50,7 @@ bool owner_is_acquired(const char *owner)
     return is_marked(dot ? dot + 1 : owner);
 }
 
+/* All parts of a token are UUIDs, so the one before the last dot has its length. */
 bool owner_acquired_in(const char *owner, char outer[OWNER_SIZE])
 {
     const char *dot = strrchr(owner, '.');

@@ -71,11 +71,13 @@ static const struct run_events *events_of(const struct agent *agent)
     return agent->plan->events;
 }
 
+/* Whether a printer gets the lock, of rlock acquire, and no supervisor, which has a job. */
 static bool has_printer(const struct agent *agent)
 {
     return !agent->plan->job;
 }
 
+/* Whether this agent gives up the lock, or the wait, and then ends. */
 static bool is_leaving(const struct agent *agent)
 {
     return agent->state == RELEASING || agent->state == CANCELLING;
@@ -87,7 +89,8 @@ static bool was_claimed(const struct agent *agent)
     return agent->state == HOLDING || agent->state == LOST || agent->state == RELEASING;
 }
 
-/* A supervisor that is stopped reads it later; the watchdog deals with that. */
+/* Sends a report, if there is a peer. A supervisor that is stopped reads it later; the watchdog
+ * deals with that. */
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
     if (agent->presence.state != PRESENCE_DEAD)
@@ -112,7 +115,7 @@ static void report_loss(struct agent *agent, const struct agent_report *loss)
     send_report(agent, loss);
 }
 
-/* While a command runs, its supervisor tells the user: it may be stopped, together with the
+/* Tells the user. While a command runs, its supervisor does: it may be stopped, together with the
  * command, for so long that it is not told of every outage. */
 static void tell_news(struct agent *agent, const struct run_news *news)
 {
@@ -134,7 +137,8 @@ static bool is_absent(void *arg)
            !presence_confirm(&agent->presence);
 }
 
-/* False if the supervisor has claimed the grant, or none is offered. */
+/* Takes back a grant that no supervisor has claimed. False if it has been claimed, or none is
+ * offered. */
 static bool withdraw_offer(struct agent *agent)
 {
     if (agent->state != OFFERED)
@@ -144,8 +148,8 @@ static bool withdraw_offer(struct agent *agent)
     return agent->state == SEEKING;
 }
 
-/* A grant that was not claimed is not lost: the lock is waited for again, once the supervisor runs.
- * False if the supervisor has claimed it after all. */
+/* Takes back a grant that was not claimed: the lock is released, and waited for again once the
+ * supervisor runs. That is not a loss. False if the supervisor has claimed it after all. */
 static bool withdraw_grant(struct agent *agent)
 {
     if (!withdraw_offer(agent))
@@ -183,7 +187,8 @@ static void on_overdue(struct loop_timer *timer)
     send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
 }
 
-/* Each lease must be acknowledged before the next renewal, but a paused supervisor cannot. */
+/* Watches the deadline of this lease. The next renewal waits until the supervisor has acknowledged
+ * it, which proves that it runs; but a paused one cannot. */
 static void watch_lease(struct agent *agent, struct lease lease)
 {
     watchdog_watch(&agent->watchdog, lease);
@@ -193,8 +198,9 @@ static void watch_lease(struct agent *agent, struct lease lease)
         keeper_hold_renewals(agent->keeper);
 }
 
-/* The descendants of a command are looked for from now on: the message that tells of one may be
- * refused (ETOOMANYREFS, ENOBUFS). */
+/* The lock is held: offers it to the supervisor or printer, which claims it. The descendants of a
+ * command are looked for from now on: the message that tells of one may be refused (ETOOMANYREFS,
+ * ENOBUFS). */
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
@@ -350,7 +356,8 @@ static void release_lock(struct agent *agent, const struct lock_end *end)
     keeper_release(agent->keeper, moment_max(until, moment_plus(now, NS_PER_SEC)), end);
 }
 
-/* The command of --stop that this process has started must have ended first, too. */
+/* Takes ORDER_RELEASE; also later, if the command of --stop that this process has started must end
+ * first. */
 static void take_release(struct agent *agent, const struct agent_order *order)
 {
     struct lock_end end = order->end;
@@ -363,9 +370,10 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     release_lock(agent, order->used ? &end : NULL);
 }
 
-/* Nothing runs under the lock any more, so the next waiter need not wait for the lease to end. A
- * supervisor that has acknowledged it may have been killed before it announced its command. An end
- * that is seen after that of the lease is for the supervisor to judge (job_judge_end()). */
+/* The watchdog has seen that nothing runs under the lock any more: releases it, so that the next
+ * waiter need not wait for the lease to end. A supervisor that has acknowledged it may have been
+ * killed before it announced its command, so it counts as used. An end that is seen after that of
+ * the lease is for the supervisor to judge (job_judge_end()). */
 static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
@@ -387,7 +395,8 @@ static void release_unheld(void *arg)
     release_lock(agent, used ? &end : NULL);
 }
 
-/* The lease runs out in any case; but a grant that was not claimed is not used. */
+/* The watchdog could not end all that runs under the lock, or not see it: says so, and leaves the
+ * lock to the end of its lease. But a grant that was not claimed is not used. */
 static void on_failed(void *arg, enum tree_state state)
 {
     struct agent *agent = arg;
@@ -403,9 +412,10 @@ static void on_failed(void *arg, enum tree_state state)
 
 /* -- what the supervisor says ---------------------------------------------------------------- */
 
-/* From now on, a renewer ends with the process that it renews for, and with nothing else: a signal
- * to all that a script has started must not free the lock while the script still cleans up. A
- * keeper that has verified the lock hears of requests for it. */
+/* The peer has claimed the grant, or acknowledges the lease: renewals may follow. From now on, a
+ * renewer ends with the process that it renews for, and with nothing else: a signal to all that a
+ * script has started must not free the lock while the script still cleans up. A keeper that has
+ * verified the lock hears of requests for it. */
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
     if (agent->state == LOST || lease.end.ns != agent->watchdog.known.lease.end.ns)
@@ -446,7 +456,8 @@ static void on_command_end(struct loop_io *io, int events)
     presence_expect(&agent->presence);
 }
 
-/* handle: a pidfd of the command; -1: none. */
+/* Notes the command's process group, and watches for its end. handle: a pidfd of the command; -1:
+ * none. With --wait-descendants its end is not that of the use. */
 static void take_command(struct agent *agent, pid_t command, int handle)
 {
     agent->watchdog.tree.group = command;
@@ -532,6 +543,7 @@ static void drain_channel(void *arg)
         be_alone(agent);
 }
 
+/* The peer says something, or is dead. */
 static void on_message(struct loop_io *io, int events)
 {
     (void)events;
@@ -550,7 +562,9 @@ static bool awaits_reaction(const struct agent *agent)
            (by_itself && (agent->state == LOST || (agent->state == HOLDING && agent->ended)));
 }
 
-/* A command that ended by itself while the lock was held has lost nothing. */
+/* Looks whether the supervisor reacts, if it must, and acts in its place if it does not: ends the
+ * command of a lost lock, withdraws a grant, or releases the lock of a command that has ended by
+ * itself. */
 static void on_look(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;

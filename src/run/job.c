@@ -235,7 +235,8 @@ static struct moment term_at(const struct job *job)
     return runs ? job->stop_command.term_at : job->term_at;
 }
 
-/* The command of --stop comes before TERM, and ends with KILL. */
+/* Sends TERM once, when it is due: the command of --stop, which comes first and is spared, may
+ * delay it. When KILL is due, that command ends, too, and TERM is not sent any more. */
 static void send_term(struct job *job, struct moment now)
 {
     bool killing = moment_reached(job->stop.tree.kill_at, now);
@@ -285,8 +286,8 @@ static void claim_end(struct job *job)
     job->stop.tree.kill_at = deadline_now(job).kill_at;
 }
 
-/* If the agent has begun already, this process gives it half of the time, and only then TERMs the
- * command. */
+/* Starts --stop, if this guard has claimed the end; TERM follows when that lets it. If the agent
+ * has claimed it, this process gives it half of the time, and only then TERMs the command. */
 static void begin_to_end(struct job *job)
 {
     struct moment now = moment_now();
@@ -315,8 +316,9 @@ static void begin_stopping(struct job *job)
     go_on_stopping(job);
 }
 
-/* The command of --stop has died with the agent, and the lock is not free. Or the agent had seen
- * that all has ended: then there is nothing to stop. */
+/* The agent has died, perhaps while it was ending the command: its command of --stop has died with
+ * it, and so this guard claims the end, unless the lock is free, or nothing is left to end, as the
+ * agent had seen. */
 void job_agent_died(struct job *job)
 {
     if (!job_is_ended_elsewhere(job))
@@ -412,7 +414,9 @@ void job_remind(const struct job *job)
     run_tell(job->plan->events, &reminder);
 }
 
-/* The last process of a tree becomes a child of this one and ends: SIGCHLD tells. */
+/* Looks whether anything is left of what the command started, but not more often than LOOK_NS.
+ * SIGCHLD tells when the last process of a tree ends, as that is a child of this one by then;
+ * otherwise it is looked now and then, soon again where /proc did not tell. */
 static void look_behind(struct job *job)
 {
     const struct tree tree = tree_of(job);
@@ -545,7 +549,9 @@ void job_judge_end(struct job *job)
         run_out(job);
 }
 
-/* The command ended by itself. The processes that it left continue, or are waited for. */
+/* The command has ended by itself. The processes that it left continue, or are waited for. Notes
+ * the signal that has ended it if that was typed at the terminal: the whole job, which this process
+ * is a part of, should end by it. */
 static void end_command(struct job *job)
 {
     bool had_terminal = job->terminal.given;
@@ -574,7 +580,7 @@ struct moment job_due(const struct job *job)
 }
 
 /* Does what is due: looks for the rest of the tree, continues to stop, or begins to, as --at-most
- * or the lease ends. */
+ * or the lease is over. */
 void job_tick(struct job *job)
 {
     struct moment now = moment_now();
@@ -628,9 +634,10 @@ static void pause_with(struct job *job, int signo)
     }
 }
 
-/* Job control needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the
- * lock of a stopped command is kept. This process does not pause with a command that is being
- * ended: Ctrl-Z does not hold up its clean-up. */
+/* The command was stopped by "signo": pauses with it, if a shell can continue both. Job control
+ * needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the lock of a
+ * stopped command is kept. This process does not pause with a command that is being ended: Ctrl-Z
+ * does not hold up its clean-up. */
 static void note_stop(struct job *job, int signo)
 {
     bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
@@ -651,8 +658,9 @@ static void note_stop(struct job *job, int signo)
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
 }
 
-/* A lease that has not ended leaves the time for a clean-up. Beyond it the command could not even
- * be continued for that. */
+/* Has the agent verify that the lock is still held before the command continues. A lease that has
+ * not ended leaves the time for a clean-up, if the answer is no. Beyond it the command could not
+ * even be continued for that, so it may take as long as a request does. */
 void job_verify(struct job *job)
 {
     struct moment now = moment_now(), kill = lease_kill_at(job->lease);

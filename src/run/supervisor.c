@@ -81,7 +81,8 @@ static bool wants_lock(const struct supervisor *s)
 
 /* -- leaving --------------------------------------------------------------------------------- */
 
-/* Reports a failed release, if something may still be held. */
+/* While a release is waited for, and unless the lock was lost before: reports that it failed, and
+ * for how long the store may keep the lock. */
 static void report_unreleased(const struct supervisor *s, const struct run_reason *why)
 {
     int64_t left = moment_until(moment_now(), s->job.lease.end);
@@ -104,8 +105,9 @@ static struct moment release_by(const struct supervisor *s)
     return moment_reached(end, least) ? least : moment_min(end, moment_plus(now, RELEASE_MOST_NS));
 }
 
-/* While the lock is waited for, held or released. A user who cancels does not wait for another
- * agent. */
+/* Whether an agent has something to do: while the lock is waited for, held or released. Not if the
+ * lock is lost and no entry kept, or released as the command was cleared; and a user who cancels
+ * does not wait for another agent. */
 static bool needs_agent(const struct supervisor *s)
 {
     bool released = s->job.cleared && s->agent.over;
@@ -139,6 +141,7 @@ static bool start_release(struct supervisor *s)
     return true;
 }
 
+/* Ends the loop: the outcome is known. */
 static void finish_run(struct supervisor *s)
 {
     s->done = true;
@@ -151,6 +154,7 @@ static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
     s->outcome->status = status;
 }
 
+/* Ends without an answer to the release, and says so. */
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
     if (atomic_load(&s->agent.shared->lost))
@@ -247,9 +251,9 @@ static void notify_of_state(struct supervisor *s)
 
 /* -- messages -------------------------------------------------------------------------------- */
 
-/* While this process was stopped, the time to start a command may have passed. Then the grant is
- * not answered, and the agent takes it back, if it has not done so already. The command's process
- * looks at the clock once more before it executes the command. */
+/* Claims the grant and starts the command. While this process was stopped, the time to start one
+ * may have passed: then the grant is not answered, and the agent takes it back, if it has not done
+ * so already. The command's process looks at the clock once more before it executes the command. */
 static void start_command(struct supervisor *s)
 {
     s->held = false;
@@ -269,7 +273,9 @@ static void start_command(struct supervisor *s)
     release_lock(s);
 }
 
-/* The agent's last report. */
+/* Takes the agent's last report: the release has failed or worked, or the lock was not acquired.
+ * One that comes while the lock is held is too early: the agent's end will be noticed, and another
+ * one started. */
 static void hear_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
@@ -332,6 +338,7 @@ static void take_report(struct supervisor *s, const struct agent_report *report)
 
 /* -- another agent --------------------------------------------------------------------------- */
 
+/* Tells the user how the agent ended (its status as waitpid() has it), and what follows. */
 static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
 {
     const struct run_news news = {.event = event, .number = s->end, .reason = run_reason_errno()};
@@ -400,13 +407,14 @@ static void do_without_agent(struct supervisor *s)
     }
 }
 
-/* The agent has been reaped, and all of its reports have been read. */
+/* Whether an agent is needed and there is none: it was reaped, and all of its reports were read. */
 static bool lacks_agent(const struct supervisor *s)
 {
     return s->agent.gone && s->agent.pid == 0 && needs_agent(s);
 }
 
-/* A release that no agent knows of yet does not wait. */
+/* When to start another agent: a release that no agent knows of yet does not wait; otherwise after
+ * a pause, as agents that die must not use up the machine. */
 static struct moment replace_at(const struct supervisor *s, struct moment now)
 {
     bool urgent = s->state == RELEASING && !s->release_told;
@@ -415,7 +423,8 @@ static struct moment replace_at(const struct supervisor *s, struct moment now)
 
 /* -- what happens ---------------------------------------------------------------------------- */
 
-/* All reports that are there are read before anything is done: the last one counts. */
+/* Reads all reports that are there before anything is done, as the last one counts; then starts the
+ * command, or acknowledges the lease. */
 static void listen_to_agent(struct supervisor *s)
 {
     struct agent_report report;
@@ -492,8 +501,9 @@ static void on_message(struct loop_io *io, int events)
     settle_state(io->owner);
 }
 
-/* If this process was stopped, the agent may have got an extension that was not heard of; or it was
- * stopped, too, and had no time to release anything. */
+/* A deadline of the command, or the end of the wait for a release. If this process was stopped, the
+ * agent may have got an extension that was not heard of; or it was stopped, too, and had no time to
+ * release anything: so it is heard first, and gets a little more time. */
 static void on_time(struct loop_timer *timer)
 {
     struct supervisor *s = timer->owner;
@@ -508,7 +518,8 @@ static void on_time(struct loop_timer *timer)
     settle_state(s);
 }
 
-/* Not each time: the agent does not look more often, and may be stopped. */
+/* Tells the agent that a child of the tree has ended here, as another may have come; but not each
+ * time: the agent does not look more often, and may be stopped. */
 static void tell_of_orphan(struct supervisor *s)
 {
     struct moment now = moment_now();
@@ -550,8 +561,8 @@ static void reap_children(struct supervisor *s)
     job_reaped(&s->job);
 }
 
-/* No command runs yet. The agent takes nothing before it has asked whether this process
- * runs again. */
+/* A signal while no command runs: ends the wait, or stops with the terminal. The agent takes
+ * nothing meanwhile, before it has asked whether this process runs again. */
 static void interrupt_wait(struct supervisor *s, int signo)
 {
     if (signo == SIGTSTP) {
@@ -677,6 +688,8 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     conclude_run(&s);
     notify_of_state(&s);
     notifier_finish(&s.notifier, plan->agent.events);
+    /* Ctrl-C has ended the command, which had the terminal for itself: now the rest of the job, as
+     * if it had been typed for all of it. */
     if (s.job.typed && outcome->signal)
         child_signal_group(0, s.job.typed);
     job_free(&s.job);

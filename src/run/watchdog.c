@@ -33,13 +33,15 @@ static struct deadline deadline_now(const struct watchdog *watchdog)
     return deadline_of(watchdog->plan, &known);
 }
 
+/* When KILL is due. */
 static struct moment kill_at(const struct watchdog *watchdog)
 {
     return deadline_now(watchdog).kill_at;
 }
 
-/* A supervisor that has acknowledged the deadline ends the command itself, and reports what
- * happened; also one that was stopped while it ended the command, unless the lock is lost. */
+/* Whether this guard ends the command by itself. A supervisor that has acknowledged the deadline
+ * ends the command, and reports what happened; also one that was stopped while it ended the
+ * command, unless the lock is lost. */
 static bool acts_alone(const struct watchdog *watchdog)
 {
     const struct deadline at = deadline_now(watchdog);
@@ -53,14 +55,15 @@ bool watchdog_knows_command(const struct watchdog *watchdog)
     return watchdog->tree.group > 0;
 }
 
-/* A supervisor that was stopped or killed at once has not told the command's process group. */
+/* Learns the command's process group from the shared memory: a supervisor that was stopped or
+ * killed at once has not told it. */
 static void learn_group(struct watchdog *watchdog)
 {
     if (!watchdog_knows_command(watchdog) && watchdog->shared)
         watchdog->tree.group = atomic_load(&watchdog->shared->command.group);
 }
 
-/* KILL does not wait for the next look. */
+/* Arms the next look; KILL does not wait for that. */
 static void look_again(struct watchdog *watchdog)
 {
     struct moment now = loop_now(watchdog->loop), kill = kill_at(watchdog);
@@ -81,14 +84,16 @@ static bool bar_command(struct watchdog *watchdog)
     return false;
 }
 
-/* The look before the first signal tells: a command that KILL ends at once is not seen later. */
+/* Looks before the first signal, as a command that KILL ends at once is not seen later. A command
+ * that was born behind a look that found none counts as live. */
 static enum tree_state look_for_command(struct watchdog *watchdog)
 {
     enum tree_state state = tree_signal(&watchdog->tree, 0);
     return state == TREE_GONE && !bar_command(watchdog) ? TREE_LIVE : state;
 }
 
-/* Where only the command's process group can be seen, its end does not say that nothing is left. */
+/* Ends the watch: all is gone, or killing is hopeless. Where only the command's process group can
+ * be seen, its end does not say that nothing is left. */
 static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
@@ -130,7 +135,8 @@ static bool check_stop_command(struct watchdog *watchdog)
     return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
 }
 
-/* The alarm comes first: what is killed may be gone at once. But a supervisor that is late may have
+/* Kills what is left, and looks again until nothing is, or for HOPELESS_NS beyond the lease. The
+ * alarm comes first: what is killed may be gone at once. But a supervisor that is late may have
  * started its command since that look. */
 static void kill_command(struct watchdog *watchdog)
 {
@@ -168,13 +174,14 @@ bool watchdog_bar_stop_command(struct watchdog *watchdog)
     return !watchdog->shared || child_note_bar(&watchdog->shared->stop_note);
 }
 
-/* A supervisor that has not started any command may have other children. */
+/* Whether the command is there. A supervisor that has not started any may have other children. */
 static bool has_command(const struct watchdog *watchdog)
 {
     return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE;
 }
 
-/* A command of --stop that the supervisor has started ends by itself, or by KILL. */
+/* Sends TERM, but not to a command of --stop that the supervisor has started: that ends by itself,
+ * or by KILL. Returns what is left, with that. */
 static enum tree_state terminate_command(struct watchdog *watchdog)
 {
     int stop = watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
@@ -203,15 +210,16 @@ static void begin_to_end(struct watchdog *watchdog)
         wait_for_end(watchdog, state);
 }
 
-/* The command ended by itself while its supervisor was stopped. The processes that it has left
- * continue, as always. */
+/* Whether the command ended by itself while its supervisor was stopped. The processes that it has
+ * left continue, as always. */
 static bool is_over(const struct watchdog *watchdog)
 {
     return acts_alone(watchdog) && !watchdog->stopping && !watchdog->plan->wait_descendants &&
            tree_leader_ended(&watchdog->tree);
 }
 
-/* A command of --stop that the supervisor has not executed by now cannot begin beside a look that
+/* The deadline was not kept, or is over: begins to end the command, or kills it if it is late. A
+ * command of --stop that the supervisor has not executed by now cannot begin beside a look that
  * finds nothing left. This process runs it, before TERM, unless the supervisor does. It has claimed
  * the end before it bars the supervisor's: whoever follows one that dies in between finds that
  * claim, and runs the command. */
@@ -251,7 +259,8 @@ static struct moment act_at(const struct watchdog *watchdog)
     return at.by == GUARD_AGENT ? moment_min(at.lost_at, at.kill_at) : at.kill_at;
 }
 
-/* A message that the supervisor has sent in time may not have been read yet. */
+/* Does what the phase asks for now. A message that the supervisor has sent in time may not have
+ * been read yet, so it is read first, and may put the deadline off. */
 static void on_timer(struct loop_timer *timer)
 {
     struct watchdog *watchdog = timer->owner;
@@ -295,6 +304,7 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop)
     watchdog->timer = (struct loop_timer){.fire = on_timer, .owner = watchdog, .urgent = true};
 }
 
+/* Arms the timer for the deadline as it is known now. A renewer has no command to watch. */
 static void arm_timer(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_WATCHING && watchdog->plan)
