@@ -111,16 +111,6 @@ static const char *commands_for_synonym(const char *name)
     return NULL;
 }
 
-/* Hints at the line that was meant: the same words behind "rlock run", quoted for a shell. */
-static void hint_at_run(int argc, char **argv)
-{
-    struct strbuf line ENDED_BY(strbuf_free) = {0};
-
-    strbuf_puts(&line, "run ");
-    args_print(argv + 1, (size_t)argc - 1, SIZE_MAX, &line);
-    command_hint_line(&line, "", "run KEY -- COMMAND");
-}
-
 /* Tells of an option in front of a subcommand, and hints at the line that was meant. False: no
  * subcommand is behind it. */
 static bool hint_at_order(int argc, char **argv)
@@ -161,16 +151,19 @@ static int refuse_word(int argc, char **argv)
         say_hint("rlock run [OPTIONS] KEY -- COMMAND");
     } else {
         say_error("'%s': unknown command", argv[1]);
-        if (other)
+        if (other) {
             say_hint("did you mean %s?", other);
-        else if (meant)
+        } else if (meant) {
             say_hint("did you mean '%s'?", meant->name);
-        else if (argc > 3 && text_is_among(words, (size_t)argc - 3, "--"))
-            hint_at_run(argc, argv);
-        else if (argc > 2)
-            say_hint("rlock run KEY -- COMMAND");
-        else
-            say_hint("rlock help");
+        } else if (argc > 3 && text_is_among(words, (size_t)argc - 3, "--")) {
+            /* The line that was meant: the same words, quoted for a shell. */
+            struct strbuf line ENDED_BY(strbuf_free) = {0};
+            strbuf_puts(&line, "run ");
+            args_print(argv + 1, (size_t)argc - 1, SIZE_MAX, &line);
+            command_hint_line(&line, "", "run KEY -- COMMAND");
+        } else {
+            say_hint(argc > 2 ? "rlock run KEY -- COMMAND" : "rlock help");
+        }
     }
     return STATUS_USAGE;
 }

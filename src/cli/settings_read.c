@@ -169,18 +169,6 @@ static bool is_quoted(enum setting id, const char *value)
            id != SETTING_STOP;
 }
 
-/* The name of the setting that was perhaps meant; NULL: none is similar. */
-static const char *similar_setting(const char *name)
-{
-    const char *nearest = NULL;
-    size_t slips = SLIPS_MANY;
-
-    for (int id = 1; id < SETTING_COUNT; id++)
-        if (similar_is_nearer(name, strlen(name), setting_rows[id].option.name, &slips))
-            nearest = setting_rows[id].option.name;
-    return nearest;
-}
-
 /* Takes a line of a configuration file. Returns STATUS_OK, also for an unknown key, or
  * says why not. */
 static int collect_line(struct collection *collection, const struct config_reader *line,
@@ -190,7 +178,12 @@ static int collect_line(struct collection *collection, const struct config_reade
 
     /* The hosts of a fleet share one file, and may have different versions. */
     if (!id) {
-        const char *meant = similar_setting(line->key);
+        const char *meant = NULL;
+        size_t slips = SLIPS_MANY;
+        for (int other = 1; other < SETTING_COUNT; other++)
+            if (similar_is_nearer(line->key, strlen(line->key), setting_rows[other].option.name,
+                                  &slips))
+                meant = setting_rows[other].option.name;
         say_warning("%s:%d: unknown key '%s'; it is ignored", source->path, line->number,
                     URLS_TEXT(line->key));
         if (meant)

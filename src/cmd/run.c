@@ -300,31 +300,6 @@ static int take_request(struct call *call)
     return request_take(&run->request, call, preset);
 }
 
-/* Judges the settings that do not go with a request. */
-static int judge_request(struct run *run)
-{
-    const struct settings *settings = &run->call.settings;
-
-    if (settings->unless_done && command_has(&run->call, OPTION_ANY))
-        return command_refuse_setting(&run->call, SETTING_UNLESS_DONE,
-                                      "does not go with --any: each KEY has its own history");
-    run->request.wanted.unless_done = settings->unless_done;
-    return request_judge(&run->request, &run->call);
-}
-
-/* Opens the descriptor of --report-fd, and loads the library that writes JSON, so that either fails
- * before the command runs. report_fd stays -1 without that option. */
-static int prepare_report(struct run *run)
-{
-    const char *value = command_value(&run->call, OPTION_REPORT_FD);
-
-    if (!value)
-        return STATUS_OK;
-    const char *wrong = report_open(&run->report_fd, value);
-    return wrong ? command_wrong(&run->call, "--report-fd", value, wrong)
-                 : command_load_json(&run->call);
-}
-
 /* -- the run ----------------------------------------------------------------------------------- */
 
 /* Fills in the plans of supervisor and agent, which start with these. */
@@ -353,10 +328,19 @@ static int execute_run(struct call *call)
 {
     struct run *run = (struct run *)call;
     struct supervisor_outcome outcome = {0};
-    int status = judge_request(run);
+    const char *report = command_value(call, OPTION_REPORT_FD);
 
-    if (status == STATUS_OK)
-        status = prepare_report(run);
+    if (call->settings.unless_done && command_has(call, OPTION_ANY))
+        return command_refuse_setting(call, SETTING_UNLESS_DONE,
+                                      "does not go with --any: each KEY has its own history");
+    run->request.wanted.unless_done = call->settings.unless_done;
+    int status = request_judge(&run->request, call);
+    /* Either fails before the command runs: the descriptor, and the library that writes JSON. */
+    if (status == STATUS_OK && report) {
+        const char *wrong = report_open(&run->report_fd, report);
+        status =
+            wrong ? command_wrong(call, "--report-fd", report, wrong) : command_load_json(call);
+    }
     if (status != STATUS_OK)
         return status;
     const struct given_option *shell = command_option(&run->call, OPTION_SHELL);

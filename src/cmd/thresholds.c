@@ -318,16 +318,6 @@ static void add_largest(struct strbuf *line, enum measure measure,
     strbuf_puts(line, ";0");
 }
 
-/* Cuts a line to so many bytes, between characters. */
-static void cut_line(struct strbuf *line, size_t room)
-{
-    if (line->size <= room)
-        return;
-    while (room > 0 && ((unsigned char)line->text[room] & 0xc0U) == 0x80)
-        room--;
-    strbuf_cut(line, room);
-}
-
 enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                                const struct thresholds_subject *subject, struct strbuf *line)
 {
@@ -363,7 +353,12 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
     for (enum measure i = 0; i < MEASURES; i++)
         if (i < MEASURE_NOT_DONE || thresholds[i].given)
             add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
-    cut_line(line, THRESHOLDS_LINE_SIZE - 1 - numbers.size);
+    size_t room = THRESHOLDS_LINE_SIZE - 1 - numbers.size;
+    if (line->size > room) { /* between characters */
+        while (room > 0 && ((unsigned char)line->text[room] & 0xc0U) == 0x80)
+            room--;
+        strbuf_cut(line, room);
+    }
     strbuf_puts(line, numbers.text);
     return severity;
 }

@@ -214,8 +214,7 @@ static long http_2(void)
 
 /* libcurl 7.88, of Debian 12, fails if it is told again, without TLS, over the same connection: so
  * it is told over a fresh one, and not again while the server speaks HTTP/2 over that. Where it has
- * broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path (is_other_version()).
- */
+ * broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path (http_post()). */
 static void set_version(CURL *easy, enum http_form form)
 {
     bool speaks_http_2 = !http.target.tls && http.spoken == http.at + 1;
@@ -227,20 +226,11 @@ static void set_version(CURL *easy, enum http_form form)
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, speaks_http_2 || http.target.tls ? 0L : 1L);
 }
 
-/* Whether gRPC was not understood. */
-static bool is_other_version(CURL *easy, const struct http_request *request)
-{
-    long version = 0;
-
-    curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
-    return request->form == HTTP_GRPC && version != CURL_HTTP_VERSION_2_0;
-}
-
 long http_post(const struct http_request *request, struct strbuf *reply, struct host_error *why)
 {
     CURL **easy = &http.easy[http.target.tls ? 0 : request->form];
     CURLcode code = CURLE_OK;
-    long status = 0;
+    long status = 0, version = 0;
     bool again = true;
 
     if (!*easy)
@@ -260,9 +250,11 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
         long limit_ms = request->effect == HTTP_WRITES ? http.limit_ms : last ? 0L : READ_MS;
         curl_easy_setopt(*easy, CURLOPT_TIMEOUT_MS, limit_ms);
         code = curl_easy_perform(*easy);
+        curl_easy_getinfo(*easy, CURLINFO_HTTP_VERSION, &version);
+        /* gRPC over another version was not understood. */
         again = code != CURLE_OK
                     ? !is_about_tls(code) && (request->effect == HTTP_READS || is_unsent(code))
-                    : is_other_version(*easy, request);
+                    : request->form == HTTP_GRPC && version != CURL_HTTP_VERSION_2_0;
         if (request->form == HTTP_GRPC)
             http.spoken = code == CURLE_OK && !again ? http.at + 1 : 0;
     }

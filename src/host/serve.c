@@ -128,18 +128,6 @@ static enum host_outcome attempt_script(const struct script_call *call, struct u
     return outcome;
 }
 
-/* Waits before a unit is done again, so that two do not get into each other's way again, and many
- * do not keep the store busy with attempts that fail: the longer the more often this unit has been
- * done, in units of what an attempt takes. Those that ask for a lock may be many, and must not keep
- * others from their renewals and releases, which double half as often. */
-static void back_off(unsigned times, int64_t took_ns, bool asks)
-{
-    unsigned doubled = asks ? times : times / 2;
-    int64_t most_us = took_ns / NS_PER_US << (doubled < DOUBLED_MAX ? doubled : DOUBLED_MAX);
-
-    usleep((useconds_t)(random() % (most_us < PAUSE_MAX_US ? most_us + 1 : PAUSE_MAX_US)));
-}
-
 /* Runs the call until it is committed, and replies. */
 static void run_script(struct client *client, const struct script_call *call)
 {
@@ -157,8 +145,16 @@ static void run_script(struct client *client, const struct script_call *call)
          i++) {
         bool at_once = unit.again;
         unit_restart(&unit);
-        if (i > 0 && !at_once)
-            back_off(i, moment_until(begun, moment_now()), unit.asks);
+        if (i > 0 && !at_once) {
+            /* So two do not get into each other's way again, and many do not keep the store busy
+             * with attempts that fail. The pause, in units of what an attempt takes, doubles. Those
+             * that ask for a lock may be many, and must not keep others from their renewals and
+             * releases, which double half as often. */
+            unsigned doubled = unit.asks ? i : i / 2;
+            int64_t took_us = moment_until(begun, moment_now()) / NS_PER_US;
+            int64_t most_us = took_us << (doubled < DOUBLED_MAX ? doubled : DOUBLED_MAX);
+            usleep((useconds_t)(random() % (most_us < PAUSE_MAX_US ? most_us + 1 : PAUSE_MAX_US)));
+        }
         begun = moment_now();
         outcome = attempt_script(call, &unit, &fault);
     }

@@ -197,16 +197,6 @@ static bool may_be_executed(const struct keeper *keeper)
            !moment_reached(keeper->doubt.until, now_of(keeper));
 }
 
-/* Whether the store may have a grant or a place that no answer has reported, or may get one: that
- * of a request that was executed at the last moment is there for a lease. */
-static bool may_be_in_store(const struct keeper *keeper)
-{
-    struct moment over = moment_plus(keeper->doubt.until, keeper->plan.request.lease);
-
-    return may_be_executed(keeper) ||
-           (keeper->doubt.until.ns && !moment_reached(over, now_of(keeper)));
-}
-
 /* Notes the grants, for each key of the plan, and which of the keys were granted. */
 static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
 {
@@ -323,9 +313,15 @@ enum end_when {
 };
 
 /* Whether it must be released first, as something may be left in the store. */
+/* The store may have a grant or a place that no answer has reported, or may get one: that of a
+ * request that was executed at the last moment is there for a lease. */
 static enum end_when when_to_end(const struct keeper *keeper)
 {
-    return may_be_in_store(keeper) ? END_AFTER_RELEASE : END_AT_ONCE;
+    struct moment until = keeper->doubt.until;
+    struct moment over = moment_plus(until, keeper->plan.request.lease);
+    bool in_store = may_be_executed(keeper) || (until.ns && !moment_reached(over, now_of(keeper)));
+
+    return in_store ? END_AFTER_RELEASE : END_AT_ONCE;
 }
 
 /* Ends with that result, at once, or after a release of what may be held. */

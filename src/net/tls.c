@@ -42,18 +42,6 @@ struct tls_session {
 
 /* -- OpenSSL's configuration on this host ------------------------------------------------------ */
 
-/* Describes its last error: the library's texts are not loaded. */
-static const char *last_error(void)
-{
-    const char *about = "";
-    int flags = 0;
-    unsigned long why = openssl.ERR_peek_error_data(&about, &flags);
-
-    if (ERR_SYSTEM_ERROR(why))
-        return strerror(ERR_GET_REASON(why));
-    return (flags & ERR_TXT_STRING) && *about ? about : "OpenSSL does not take it";
-}
-
 /* Words what is wrong with OpenSSL's configuration. */
 static void explain_policy(const char *why, char *fault, size_t size)
 {
@@ -92,8 +80,15 @@ static bool load_policy(bool ciphers, char *fault, size_t size)
 
     if (named && stat(named, &status) == 0 && S_ISDIR(status.st_mode))
         wrong = strerror(EISDIR); /* which OpenSSL takes for an empty file */
-    else if (!start_library(ciphers, CONF_MFLAGS_DEFAULT_SECTION | optional))
-        wrong = last_error();
+    if (!wrong && !start_library(ciphers, CONF_MFLAGS_DEFAULT_SECTION | optional)) {
+        /* The library's own texts are not loaded. */
+        const char *about = "";
+        int flags = 0;
+        unsigned long why = openssl.ERR_peek_error_data(&about, &flags);
+        wrong = ERR_SYSTEM_ERROR(why)                ? strerror(ERR_GET_REASON(why))
+                : (flags & ERR_TXT_STRING) && *about ? about
+                                                     : "OpenSSL does not take it";
+    }
     if (wrong)
         explain_policy(wrong, fault, size);
     return !wrong;
@@ -206,16 +201,6 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-/* Trusts directories, which have a file for each certificate, found by name when it is wanted. */
-static bool trust_directories(SSL_CTX *context)
-{
-    bool taken = openssl.SSL_CTX_set_default_verify_dir(context) == 1;
-
-    for (const char *const *one = directories; *one && !is_set("SSL_CERT_DIR"); one++)
-        taken = taken && openssl.SSL_CTX_load_verify_locations(context, NULL, *one) == 1;
-    return taken;
-}
-
 /* The bundle is read where the directories were not enough: a hundred and more certificates, which
  * takes ten times as long as all the rest of a run. The handshake then pauses until it is
  * continued, and calls this once more. */
@@ -254,8 +239,12 @@ static const char *take_trust(bool *complete, SSL_CTX *context, const struct tls
 
     *complete = ca->path != NULL;
     openssl.SSL_CTX_set_cert_verify_callback(context, verify_certificate, complete);
-    if (!ca->path)
-        return trust_directories(context) ? NULL : refused;
+    if (!ca->path) { /* directories have a file for each certificate, found by name when wanted */
+        bool taken = openssl.SSL_CTX_set_default_verify_dir(context) == 1;
+        for (const char *const *one = directories; *one && !is_set("SSL_CERT_DIR"); one++)
+            taken = taken && openssl.SSL_CTX_load_verify_locations(context, NULL, *one) == 1;
+        return taken ? NULL : refused;
+    }
     /* Each certificate in it is trusted, also one that is not a root. */
     if (openssl.X509_VERIFY_PARAM_set_flags(openssl.SSL_CTX_get0_param(context),
                                             X509_V_FLAG_PARTIAL_CHAIN) != 1)

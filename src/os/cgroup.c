@@ -114,24 +114,19 @@ static char *find_parent(enum cgroup_need need)
 
 /* -- making one ------------------------------------------------------------------------------ */
 
-/* A threaded cgroup, or one with such cgroups in it, gives a new one the type "domain invalid",
- * which no process can enter. */
-static bool is_domain(const char *path)
-{
-    char type[32];
-
-    return file_read_small(open_in(path, "cgroup.type", O_RDONLY), type, sizeof type) > 0 &&
-           strcmp(type, "domain\n") == 0;
-}
-
 /* Makes a cgroup whose processes can be ended at once. -1: the kernel cannot do that, or may not
  * here. The marks tell other rlocks that it is one of ours, in which they may make theirs. */
 static int make_cgroup(const char *path)
 {
+    char type[32];
+
     if (mkdir(path, 0755) < 0)
         return -1;
     int fd = open_in(path, "cgroup.kill", O_WRONLY); /* Linux 5.14 */
-    if (fd < 0 || !is_domain(path)) {
+    /* A threaded cgroup, or one with such cgroups in it, gives a new one the type "domain invalid",
+     * which no process can enter. */
+    if (fd < 0 || file_read_small(open_in(path, "cgroup.type", O_RDONLY), type, sizeof type) <= 0 ||
+        strcmp(type, "domain\n") != 0) {
         file_close(fd);
         rmdir(path);
         errno = ENOTSUP;

@@ -48,24 +48,18 @@ static int await_bytes(struct reading *reading)
     return 0;
 }
 
-/* At least for one byte, and the '\0' that ends the text. */
-static void make_room(struct reading *reading)
-{
-    size_t most = reading->options->limit + 2,
-           wanted = reading->room ? 2 * reading->room : ROOM_FIRST;
-
-    if (reading->file->size + 2 <= reading->room)
-        return;
-    reading->room = wanted < most ? wanted : most;
-    reading->file->text = mem_checked(realloc(reading->file->text, reading->room));
-}
-
 /* Reads the bytes that are there. Returns 0; -1 at the end; or an errno. */
 static int read_available(struct reading *reading)
 {
     struct file *file = reading->file;
 
-    make_room(reading);
+    /* At least for one byte, and the '\0' that ends the text. */
+    if (file->size + 2 > reading->room) {
+        size_t most = reading->options->limit + 2;
+        size_t room = reading->room ? 2 * reading->room : ROOM_FIRST;
+        reading->room = room < most ? room : most;
+        file->text = mem_checked(realloc(file->text, reading->room));
+    }
     size_t wanted = reading->bytewise ? 1 : reading->room - 1 - file->size;
     ssize_t n = read(reading->fd, file->text + file->size, wanted);
 
@@ -300,18 +294,6 @@ static int set_usual_mode(int fd, const char *path)
     return fchmod(fd, replaces ? old.st_mode & 0777 : 0666 & ~mask) == 0 ? 0 : errno;
 }
 
-/* A file that grows beyond the limit (RLIMIT_FSIZE) is an error, and not the end of the process. */
-static int write_limited(int fd, const char *text, size_t size)
-{
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction before;
-
-    sigaction(SIGXFSZ, &ignore, &before);
-    int error = file_write(fd, text, size);
-    sigaction(SIGXFSZ, &before, NULL);
-    return error;
-}
-
 int file_replace(const char *path, const char *text, size_t size)
 {
     struct stat status;
@@ -328,7 +310,14 @@ int file_replace(const char *path, const char *text, size_t size)
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     char *beside FREED = strbuf_print("%.*s.%s.XXXXXX", (int)(base - path), path, base);
     int fd = mkostemp(beside, O_CLOEXEC);
-    error = fd < 0 ? errno : write_limited(fd, text, size);
+    error = fd < 0 ? errno : 0;
+    if (!error) {
+        const struct sigaction ignore = {.sa_handler = SIG_IGN};
+        struct sigaction before;
+        sigaction(SIGXFSZ, &ignore, &before); /* beyond RLIMIT_FSIZE: an error, not the end */
+        error = file_write(fd, text, size);
+        sigaction(SIGXFSZ, &before, NULL);
+    }
     if (!error)
         error = set_usual_mode(fd, path);
     if (fd >= 0 && close(fd) < 0 && !error)

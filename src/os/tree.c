@@ -493,19 +493,6 @@ static bool kill_children(const struct search *search)
     return found;
 }
 
-/* A process that forks and ends at once is faster than a look at all processes. But its child
- * becomes a child of the root each time, and the children of one process are soon looked at. */
-static void kill_orphans(const struct tree *tree)
-{
-    struct process_list root ENDED_BY(process_list_free) = {0};
-    struct search search;
-
-    if (getpid() != tree->root || !search_from_root(&search, tree, &root))
-        return;
-    for (int burst = 0; burst < MOST_BURSTS && kill_children(&search); burst++)
-        ;
-}
-
 /* Signals a process that was born since the reading of "all" began. False: it is not of the tree,
  * or has ended. */
 static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *complete)
@@ -656,9 +643,14 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
 static enum tree_state signal_visible(const struct tree *tree, int signo, bool *complete)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
+    struct process_list root ENDED_BY(process_list_free) = {0};
+    struct search search;
 
-    if (signo == SIGKILL)
-        kill_orphans(tree);
+    /* A process that forks and ends at once is faster than a look at all processes. But its child
+     * becomes a child of the root each time, and the children of one process are soon looked at. */
+    if (signo == SIGKILL && getpid() == tree->root && search_from_root(&search, tree, &root))
+        for (int burst = 0; burst < MOST_BURSTS && kill_children(&search); burst++)
+            ;
     pid_t last = procfs_last_pid(tree->procfs);
     enum tree_state state = signal_listed(tree, &all, signo, complete);
     if (getpid() != tree->root && (state == TREE_GONE || signo == SIGKILL) &&

@@ -66,15 +66,6 @@ static bool take_mode(const char **text, enum lock_mode *mode)
     return true;
 }
 
-/* How a run ended, by the note in its record. */
-static enum lock_ending read_ending(const char *text, size_t length)
-{
-    for (enum lock_ending how = LOCK_TIMED_OUT; how <= LOCK_KILLED; how++)
-        if (identity_noted(text, length, redis_endings[how]) > 0)
-            return how;
-    return LOCK_USED;
-}
-
 /* Reads the notes of who asked a holder to release the lock, when and why. */
 static void read_revocation(const char *text, size_t length, struct revocation *revoked)
 {
@@ -108,7 +99,10 @@ static bool take_party(const redisReply *record, const char **text, enum role ro
         /* An ending that makes no sense is not known. */
         int64_t signal = identity_noted(*text, *length, LOCK_NOTE_SIGNAL);
         int64_t status = identity_noted(*text, *length, LOCK_NOTE_EXIT);
-        party->end.how = read_ending(*text, *length);
+        party->end.how = LOCK_USED;
+        for (enum lock_ending how = LOCK_KILLED; how >= LOCK_TIMED_OUT; how--)
+            if (identity_noted(*text, *length, redis_endings[how]) > 0)
+                party->end.how = how;
         party->end.ran_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_RAN));
         party->end.known = party->end.ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
         party->end.signal = party->end.known ? (int)signal : 0;
@@ -613,15 +607,6 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
     }
 }
 
-/* A grant of as many keys as were asked for. */
-static bool is_whole(const struct redis_call *call, const struct redis_extra *extra)
-{
-    size_t wanted = call->take ? call->take : call->key_count;
-
-    return extra->granted == call->key_count && extra->granted - extra->absent == wanted &&
-           extra->member == call->names_server;
-}
-
 bool redis_answer_belongs(const struct redis_call *call, const struct redis_extra *extra)
 {
     static const struct {
@@ -640,12 +625,16 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
         {&script_unmirror, "RELEASED", "ABSENT HELD STALE MISFIT", false},
         {&script_latch, "", "STALE", false},
     };
+    /* A grant of as many keys as were asked for. */
+    bool whole = extra->granted == call->key_count &&
+                 extra->granted - extra->absent == (call->take ? call->take : call->key_count) &&
+                 extra->member == call->names_server;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (words[i].script != call->script)
             continue;
         if (strcmp(extra->word, words[i].granted) == 0)
-            return words[i].tells ? is_whole(call, extra) : !extra->granted && !extra->member;
+            return words[i].tells ? whole : !extra->granted && !extra->member;
         return strstr(words[i].others, extra->word) != NULL;
     }
     return false;

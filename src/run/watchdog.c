@@ -174,12 +174,6 @@ bool watchdog_bar_stop_command(struct watchdog *watchdog)
     return !watchdog->shared || child_note_bar(&watchdog->shared->stop_note);
 }
 
-/* Whether the command is there. A supervisor that has not started any may have other children. */
-static bool has_command(const struct watchdog *watchdog)
-{
-    return watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE;
-}
-
 /* Sends TERM, but not to a command of --stop that the supervisor has started: that ends by itself,
  * or by KILL. Returns what is left, with that. */
 static enum tree_state terminate_command(struct watchdog *watchdog)
@@ -210,14 +204,6 @@ static void begin_to_end(struct watchdog *watchdog)
         wait_for_end(watchdog, state);
 }
 
-/* Whether the command ended by itself while its supervisor was stopped. The processes that it has
- * left continue, as always. */
-static bool is_over(const struct watchdog *watchdog)
-{
-    return acts_alone(watchdog) && !watchdog->stopping && !watchdog->plan->wait_descendants &&
-           tree_leader_ended(&watchdog->tree);
-}
-
 /* The deadline was not kept, or is over: begins to end the command, or kills it if it is late. A
  * command of --stop that the supervisor has not executed by now cannot begin beside a look that
  * finds nothing left. This process runs it, before TERM, unless the supervisor does. It has claimed
@@ -225,12 +211,17 @@ static bool is_over(const struct watchdog *watchdog)
  * claim, and runs the command. */
 static void leave_watching(struct watchdog *watchdog, bool late)
 {
-    bool over = is_over(watchdog), lives = false, ends = false;
+    /* The command ended by itself while its supervisor was stopped. The processes that it has left
+     * continue, as always. */
+    bool over = acts_alone(watchdog) && !watchdog->stopping && !watchdog->plan->wait_descendants &&
+                tree_leader_ended(&watchdog->tree);
+    bool lives = false, ends = false;
 
     if (!late && !over) {
         if (!watchdog->stopping)
             watchdog->known.stopping_since = awake_now();
-        lives = has_command(watchdog);
+        /* A supervisor that has not started any command may have other children. */
+        lives = watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE;
         ends = lives && run_claim_end(watchdog->shared, &watchdog->known.stopping_since);
     }
     bool barred = watchdog_bar_stop_command(watchdog);

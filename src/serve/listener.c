@@ -112,15 +112,6 @@ static bool split_host_port(char *address, char **host, char **port)
     return !strchr(address, ':');
 }
 
-/* Whether it is in the list before, as "localhost" of several lines of /etc/hosts may be. */
-static bool is_repeated(const struct addrinfo *first, const struct addrinfo *one)
-{
-    while (first != one && (first->ai_addrlen != one->ai_addrlen ||
-                            memcmp(first->ai_addr, one->ai_addr, one->ai_addrlen) != 0))
-        first = first->ai_next;
-    return first != one;
-}
-
 static bool bind_port(struct listener *listener, const struct addrinfo *found)
 {
     int yes = 1, fd = socket(found->ai_family, SOCKET_TYPE, 0);
@@ -153,7 +144,12 @@ static enum listener_result open_port(struct listener *listener, const char *hos
         return LISTENER_REFUSED;
     }
     for (const struct addrinfo *one = found; one && !failed; one = one->ai_next) {
-        if (is_repeated(found, one) || bind_port(listener, one))
+        /* An address may be there twice, as that of "localhost" of several lines of /etc/hosts. */
+        const struct addrinfo *same = found;
+        while (same != one && (same->ai_addrlen != one->ai_addrlen ||
+                               memcmp(same->ai_addr, one->ai_addr, one->ai_addrlen) != 0))
+            same = same->ai_next;
+        if (same != one || bind_port(listener, one))
             continue;
         wrong = errno; /* the host may lack an address of the name, such as ::1 without IPv6 */
         failed = wrong != EAFNOSUPPORT && wrong != EADDRNOTAVAIL;

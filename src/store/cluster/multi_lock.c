@@ -64,17 +64,6 @@ static struct multi_lock *multi_of(struct store *base)
 
 /* -- the request ------------------------------------------------------------------------------- */
 
-/* Sorts the keys: all rlocks take several keys in one order, so that no two wait for each other. */
-static void sort_keys(struct multi_lock *multi)
-{
-    for (size_t i = 0; i < multi->key_count; i++) {
-        size_t at = i;
-        for (; at > 0 && strcmp(multi->keys[multi->order[at - 1]], multi->keys[i]) > 0; at--)
-            multi->order[at] = multi->order[at - 1];
-        multi->order[at] = i;
-    }
-}
-
 static void set_granted(struct multi_lock *multi)
 {
     multi->result.answer =
@@ -460,7 +449,12 @@ static void start_operation(struct store *base, const struct operation *operatio
 
     multi->keys = lock->keys;
     multi->key_count = lock->key_count;
-    sort_keys(multi);
+    for (size_t i = 0; i < multi->key_count; i++) {
+        size_t at = i;
+        for (; at > 0 && strcmp(multi->keys[multi->order[at - 1]], multi->keys[i]) > 0; at--)
+            multi->order[at] = multi->order[at - 1];
+        multi->order[at] = i;
+    }
     multi->begun = loop_now(multi->loop);
     multi->step = 0;
     set_granted(multi);

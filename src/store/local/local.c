@@ -47,16 +47,6 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether the directory goes with the user's last session: /run/user/1000, where systemd mounts
- * it. */
-static bool ends_with_session(const char *path)
-{
-    struct stat own, all;
-
-    return strncmp(path, SESSIONS, strlen(SESSIONS)) == 0 && stat(path, &own) == 0 &&
-           stat(SESSIONS, &all) == 0 && own.st_dev != all.st_dev;
-}
-
 /* Whether the directory is for its owner, or for everybody, where others cannot replace what is in
  * it. Its mode says so to all processes alike. access(2) would not: a unit may see it read-only. */
 static bool lets_in(const char *directory)
@@ -154,9 +144,13 @@ static bool choose_shared(char *path, size_t size, char *fault, size_t fault_siz
 static bool choose_place(struct local_place *place, char *fault, size_t size)
 {
     const char *session = getenv("XDG_RUNTIME_DIR");
+    struct stat own, all;
     char path[4096];
 
-    place->shared = !session || *session != '/' || ends_with_session(session);
+    /* /run/user/1000, where systemd mounts it, goes with the user's last session. */
+    bool passes = session && strncmp(session, SESSIONS, strlen(SESSIONS)) == 0 &&
+                  stat(session, &own) == 0 && stat(SESSIONS, &all) == 0 && own.st_dev != all.st_dev;
+    place->shared = !session || *session != '/' || passes;
     if (!place->shared)
         snprintf(path, sizeof path, "%s/rlock", session);
     else if (!choose_shared(path, sizeof path, fault, size))

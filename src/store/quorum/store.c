@@ -637,18 +637,6 @@ static void start_acquire(struct quorum_store *store, const struct acquire_reque
     }
 }
 
-/* Continues for a process that died and had acquired the lock. As the nodes that have it are not
- * known, all are asked to renew; after a majority has, the others may be given it. From no time on
- * is it known to be held, so no node is given it before. */
-static void adopt_lock(struct quorum_store *store, const struct lock_grant *grants)
-{
-    set_fences(&store->requests, grants);
-    store->hold = HOLD_OURS;
-    store->ends.ns = 0;
-    for (size_t i = 0; i < store->count; i++)
-        store->nodes[i].unsure = store->nodes[i].from_dead_agent = true;
-}
-
 /* Renews at the nodes that hold the lock, and acquires it at those that lack it. */
 static void start_renew(struct quorum_store *store, const struct renew_request *request)
 {
@@ -656,8 +644,15 @@ static void start_renew(struct quorum_store *store, const struct renew_request *
     store->requests.renew.handed = request->handed;
     store->requests.renew.strict = request->strict;
     store->requests.renew.listen = request->listen;
-    if (store->hold == HOLD_FOREIGN && request->grants)
-        adopt_lock(store, request->grants);
+    if (store->hold == HOLD_FOREIGN && request->grants) {
+        /* A process that died had acquired the lock. As the nodes that have it are not known, all
+         * are asked to renew; after a majority has, the others may be given it. */
+        set_fences(&store->requests, request->grants);
+        store->hold = HOLD_OURS;
+        store->ends.ns = 0;
+        for (size_t i = 0; i < store->count; i++)
+            store->nodes[i].unsure = store->nodes[i].from_dead_agent = true;
+    }
     if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
         begin_round(store, QUORUM_KEEP);
         for (size_t i = 0; i < store->count; i++) {

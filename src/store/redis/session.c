@@ -144,15 +144,6 @@ void redis_session_close(struct redis_session *session)
 
 /* -- whose an answer is ---------------------------------------------------------------------- */
 
-/* Whether the server, or its Sentinels, ask for a password that rlock had and keeps no longer
- * (store_lost_password()). Sentinels with a password of their own do not ask for that one. */
-static bool misses_password(const struct redis_session *session, const struct answer *answer)
-{
-    bool own = session->phase == PHASE_LOCATING && session->sentinel_password.word;
-
-    return answer->login_refused && !own && store_lost_password(&session->address);
-}
-
 void redis_session_annotate(const struct redis_session *session, struct answer *answer)
 {
     bool locating = session->phase == PHASE_LOCATING;
@@ -171,7 +162,9 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
         answer->hint = HINT_LOCAL;
     if (locating && answer->cause == CAUSE_DENIED)
         answer->hint = HINT_SENTINEL_PASSWORD;
-    if (misses_password(session, answer))
+    /* The server, or its Sentinels, ask for a password that rlock has kept no longer. */
+    if (answer->login_refused && !(locating && session->sentinel_password.word) &&
+        store_lost_password(&session->address))
         answer->hint = HINT_KEPT_PASSWORD;
 }
 

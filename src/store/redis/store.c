@@ -412,13 +412,6 @@ static enum resend reply_within(struct redis_store *store, redisReply *const *re
     return store->forbids_channels ? RESEND_PLAIN : RESEND_ON_OWN_CHANNELS;
 }
 
-/* Whether the server does not let the connection stop listening: it is of no use any more, and
- * nothing of the batch was done. */
-static bool is_held_listening(const redisReply *first)
-{
-    return is_error(first) && strcasestr(first->str, "unsubscribe");
-}
-
 /* Reads the script's reply as an answer, which points into *extra. A reply that is not of this
  * call's script (redis_answer_belongs()) is senseless. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
@@ -493,19 +486,6 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
 }
 
-/* Adds the keys of other programs that the script has told. Returns whether the call touches more
- * keys now; if not, sending it again would not help. */
-static bool add_mirrors(struct redis_store *store, const redisReply *keys)
-{
-    bool more = false;
-
-    for (size_t i = 0; i < keys->elements; i++) {
-        const char *key = redis_reply_string(keys, i);
-        more |= key && redis_call_add_mirror(&store->call, key);
-    }
-    return more;
-}
-
 /* Reads the replies to the call. Returns whether it must be sent again, and how. */
 static enum resend judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
                               struct answer *answer, struct redis_extra *extra)
@@ -528,7 +508,12 @@ static enum resend judge_call(struct redis_store *store, redisReply *const *repl
     if (extra->word && strcmp(extra->word, "STALE") == 0 && !(store->resent & RESEND_WITH_CLOCK) &&
         !moment_reached(store->until, loop_now(store->loop)))
         return RESEND_WITH_CLOCK;
-    if (extra->mirrors && add_mirrors(store, extra->mirrors))
+    bool more_keys = false;
+    for (size_t i = 0; extra->mirrors && i < extra->mirrors->elements; i++) {
+        const char *key = redis_reply_string(extra->mirrors, i);
+        more_keys |= key && redis_call_add_mirror(&store->call, key);
+    }
+    if (more_keys)
         return RESEND_WITH_MIRRORS;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
         set_places(store, extra->places);
@@ -652,7 +637,10 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
         } else {
             send_call(store);
         }
-    } else if (is_held_listening(replies[0]) && !is_plain(store)) {
+    } else if (is_error(replies[0]) && strcasestr(replies[0]->str, "unsubscribe") &&
+               !is_plain(store)) {
+        /* The server does not let the connection stop listening: it is of no use any more, and
+         * nothing of the batch was done. */
         store->forbids_channels = true;
         redis_session_close(store->session);
         send_call(store);

@@ -647,16 +647,6 @@ static void list_silent(const struct sentinels *sentinels, char *out, size_t siz
     }
 }
 
-/* Whether it is the names that are wrong, of all of them. */
-static bool are_nowhere(const struct sentinels *sentinels)
-{
-    size_t i = 0;
-
-    while (i < sentinels->facts.count && sentinels->members[i]->nowhere)
-        i++;
-    return i == sentinels->facts.count;
-}
-
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
                        struct answer *answer)
 {
@@ -687,7 +677,9 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
     case SENTINELS_OPEN:
     case SENTINELS_NAME:
         answer_fail(answer, sentinels->silence, "no sentinel answers: %s", silent);
-        answer->nowhere = are_nowhere(sentinels);
+        answer->nowhere = true;
+        for (size_t i = 0; i < sentinels->facts.count; i++)
+            answer->nowhere &= sentinels->members[i]->nowhere;
         answer->hint = answer->nowhere ? HINT_NAME : HINT_NONE;
         break;
     }
