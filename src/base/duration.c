@@ -132,8 +132,8 @@ static void print_two(uint64_t ns, uint64_t unit, char name, uint64_t part, char
              part_name);
 }
 
-/* Each form has its precision. A value that rounds up to the least of the next form has that, so
- * that 1h59m59.9s is 2h00m. */
+/* Prints the largest form that fits. Each form has its precision. A value that rounds up to the
+ * least of the next form has that, so that 1h59m59.9s is 2h00m. */
 char *duration_print(int64_t ns, char *out, size_t size)
 {
     uint64_t left = ns > 0 ? (uint64_t)ns : 0;

@@ -3,7 +3,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-/* With nothing that needs memory. */
+/* Ends the program, as there is no memory: so it calls nothing that needs some. */
 void mem_refused(void)
 {
     static const char why[] = "rlock: out of memory\n";

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Not isxdigit(): that one asks the locale. */
+/* The value of a hexadecimal digit; -1: it is none. Not isxdigit(): that one asks the locale. */
 int percent_digit(char c)
 {
     if (c >= '0' && c <= '9')

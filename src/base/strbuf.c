@@ -45,7 +45,8 @@ void strbuf_putc(struct strbuf *buf, char c)
     strbuf_add(buf, &c, 1);
 }
 
-/* Where the room does not suffice, the first attempt only tells how much is needed. */
+/* Prints twice at most. Where the room does not suffice, the first attempt only tells how much is
+ * needed. */
 void strbuf_vprintf(struct strbuf *buf, const char *format, va_list values)
 {
     char *to = strbuf_room(buf, 0);

@@ -28,8 +28,8 @@ uint32_t utf8_next(const char **text)
     return c;
 }
 
-/* libc knows the width of a character, but only in a locale of its encoding, whatever that of the
- * user is. */
+/* How many columns a character takes. libc knows the width of a character, but only in a locale of
+ * its encoding, whatever that of the user is. */
 static int width_of(uint32_t c)
 {
     static locale_t unicode; /* for good: it is the same for everyone */

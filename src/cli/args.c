@@ -89,7 +89,7 @@ static void make_tables(const struct option_row *rows, struct getopt_tables *tab
     *letter = '\0';
 }
 
-/* "found" is of getopt_long(). */
+/* Finds the option that was given. "found" is of getopt_long(). */
 static const struct option_spec *find_spec(const struct option_row *rows, int found)
 {
     if (found >= ROW_BASE)
@@ -100,7 +100,7 @@ static const struct option_spec *find_spec(const struct option_row *rows, int fo
     return NULL;
 }
 
-/* The name that was meant; NULL if none is similar. */
+/* Finds the name that was meant; NULL if none is similar. */
 static const char *find_similar(const struct option_row *rows, const char *name, size_t length)
 {
     const char *nearest = NULL;
@@ -115,7 +115,7 @@ static const char *find_similar(const struct option_row *rows, const char *name,
     return nearest;
 }
 
-/* "word" has what getopt_long() called '?'. */
+/* Refuses an option. "word" has what getopt_long() called '?'. */
 static bool refuse_option(const struct option_row *rows, const char *word,
                           struct arguments *arguments)
 {

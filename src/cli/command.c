@@ -52,7 +52,7 @@ void command_error(const struct call *call, const char *fmt, ...)
     strbuf_free(&message);
 }
 
-/* A misplaced word may be a URL with a password. */
+/* Reports a wrong use. A misplaced word may be a URL with a password. */
 int command_misused(const struct call *call, const char *fmt, ...)
 {
     char message[MESSAGE_SIZE] = "";

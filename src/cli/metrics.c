@@ -74,7 +74,7 @@ static void begin_sample(struct sheet *sheet, const char *label, const struct lo
     strbuf_puts(sheet->out, "} ");
 }
 
-/* If a clock was set back, a time is 0, not negative. */
+/* Adds a sample. If a clock was set back, a time is 0, not negative. */
 static void add_value(struct sheet *sheet, const struct lock_view *lock, const char *outcome,
                       int64_t value)
 {

@@ -100,8 +100,9 @@ static void on_back(void *arg, int64_t after)
     say_warning("%s: the store is back after %s", query->who, DURATION_TEXT(after));
 }
 
-/* All questions of a query share one outage, which the first one begins. longest: ns that a store
- * may be away which has answered; 0: the next failure is final. */
+/* Begins the outage of a query, once. All questions of a query share one outage, which the first
+ * one begins. longest: ns that a store may be away which has answered; 0: the next failure is
+ * final. */
 static void ensure_outage(struct query *query, int64_t longest)
 {
     static const struct outage_events events = {on_away, on_back};
@@ -133,9 +134,10 @@ static bool is_at_start(const struct query *query, bool unsure)
     return !query->outage.contacted && !unsure;
 }
 
-/* A failed attempt may be followed by another one: if the failure may pass, or if that settles what
- * may have been done. unsure: an attempt may have been executed. A right that is missing in the
- * middle of a script leaves a part of it, and asking again takes that for the whole. */
+/* Whether the question is asked again. A failed attempt may be followed by another one: if the
+ * failure may pass, or if that settles what may have been done. unsure: an attempt may have been
+ * executed. A right that is missing in the middle of a script leaves a part of it, and asking again
+ * takes that for the whole. */
 static bool may_ask_again(const struct query *query, enum repetition repetition, bool unsure,
                           struct moment now, const struct answer *answer)
 {

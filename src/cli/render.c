@@ -27,8 +27,8 @@ enum {
 #define OUTCOME_FAIR  16 /* of the end of a run, which may have a reason */
 #define OUTCOME_LEAST 7  /* as long as its title */
 
-/* "free", "reserved", "exclusive", "shared", "limit 3", "limit" where that is not known; also
- * ", paused". */
+/* Words the state of a lock: "free", "reserved", "exclusive", "shared", "limit 3", "limit" where
+ * that is not known; also ", paused". */
 static const char *lock_state(const struct lock_view *lock, char out[32])
 {
     const char *paused = lock->pause.owner[0] ? ", paused" : lock->grace_ms > 0 ? ", grace" : "";
@@ -52,7 +52,7 @@ void render_line(struct strbuf *out, const char *format, ...)
     strbuf_putc(out, '\n');
 }
 
-/* "grants nothing until 21:51:07 (for 25s more)" */
+/* Prints "grants nothing until 21:51:07 (for 25s more)" */
 static char *print_grace(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     int64_t now_ms = clock_wall() / NS_PER_MS;
@@ -420,7 +420,7 @@ void render_result_members(json_t *object, const struct lock_party *by)
     json_put_text(object, "signal", end->known && end->signal ? SIGNAL_TEXT(end->signal) : NULL);
 }
 
-/* A pause or a reservation. */
+/* As JSON: A pause or a reservation. */
 static json_t *decision_object(const struct lock_party *by)
 {
     json_t *object = jansson.object();
@@ -450,7 +450,7 @@ static void put_pause(json_t *object, const struct lock_party *by, const char *g
     jansson.object_set_new(object, "paused", pause);
 }
 
-/* The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
+/* As JSON: The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
 static json_t *glob_object(const struct lock_view *pause)
 {
     static const char *const unknown[] = {"key",   "mode",          "limit",    "stored_limit",
@@ -578,8 +578,8 @@ void render_run_end(struct table_row *row, size_t column, const struct lock_run 
         table_set(row, column, "-");
 }
 
-/* Where cells that are cut as far as they may be have no room: shortens the time to "11-20 08:15",
- * and then hides for how long the lock was held. */
+/* Makes a table of runs fit the window. Where cells that are cut as far as they may be have no
+ * room: shortens the time to "11-20 08:15", and then hides for how long the lock was held. */
 static void narrow_runs(struct table *table, int width)
 {
     int spared = spared_by(table, RUN_KEY, KEY_LEAST) + spared_by(table, RUN_BY, KEY_LEAST) +

@@ -306,8 +306,9 @@ int request_judge(const struct request *request, const struct call *call)
     return wanted->mirror ? mirror_judge(wanted->mirror, request->keys[0], call) : STATUS_OK;
 }
 
-/* The new owner nests in the one of RLOCK_OWNER; or else in the reservation of this person, if all
- * of the keys are reserved by one. An owner that acquire prints may stand beside the outer one. */
+/* Makes the owner token. The new owner nests in the one of RLOCK_OWNER; or else in the reservation
+ * of this person, if all of the keys are reserved by one. An owner that acquire prints may stand
+ * beside the outer one. */
 static int take_owner(struct request *request, const struct call *call)
 {
     const char *outer = getenv("RLOCK_OWNER");

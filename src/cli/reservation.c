@@ -39,7 +39,7 @@ static char *reservation_directory(void)
     return home && *home == '/' ? strbuf_print("%s/.local/state/rlock", home) : mem_strdup("");
 }
 
-/* The caller frees. */
+/* Words which store and key a reservation is of. The caller frees. */
 static char *describe_reservation(const struct settings *settings, const char *key)
 {
     const struct store_address *address = &settings->address;
@@ -66,7 +66,7 @@ static void free_entry(struct entry *entry)
     free(entry->what);
 }
 
-/* A damaged file counts as missing. */
+/* Reads a reservation of this user. A damaged file counts as missing. */
 static bool read_entry(const char *path, struct entry *entry)
 {
     const struct file_options options = {.limit = FILE_MOST, .again = true};

@@ -276,7 +276,7 @@ static void tell_event(void *arg, const struct run_news *news)
 #define ELLIPSIS       "..."
 #define OBSTACLE_LEAST 16 /* columns; an obstacle with less room is left out */
 
-/* ", held by …" or ": X comes first", as far as the refusal tells. An exclusive lock whose
+/* Prints ", held by …" or ": X comes first", as far as the refusal tells. An exclusive lock whose
  * refusal names neither changes hands; a shared one may have room, but others are first. */
 static void print_obstacle(const struct run_messages *messages, const struct run_refusal *refusal,
                            enum describe_detail detail, char *out, size_t size)
@@ -314,8 +314,8 @@ static void print_place(const struct run_messages *messages, const struct answer
         snprintf(out, size, "; %s", LACK_TEXT(messages->address, STORE_QUEUE));
 }
 
-/* Where there is little room the line becomes shorter piece by piece, and is cut at last. The
- * holder matters more than the place in the queue. */
+/* Composes the line about a wait. Where there is little room the line becomes shorter piece by
+ * piece, and is cut at last. The holder matters more than the place in the queue. */
 static void compose_wait(void *arg, size_t columns, char *out, size_t size)
 {
     const struct run_messages *messages = arg;

@@ -208,7 +208,7 @@ bool say_status(const char *text)
     return seen;
 }
 
-/* By read(2), which ends at each key that ends a line, not only at a newline. */
+/* Reads an answer. By read(2), which ends at each key that ends a line, not only at a newline. */
 bool say_ask(const char *question, char *answer, size_t size)
 {
     ssize_t length;

@@ -159,7 +159,7 @@ static bool has_password(enum setting id, const char *value)
     return false;
 }
 
-/* A command may begin and end with a quote. */
+/* Whether a value stands in quotes as a whole. A command may begin and end with a quote. */
 static bool is_quoted(enum setting id, const char *value)
 {
     size_t length = strlen(value);
@@ -531,8 +531,9 @@ static int settle_passwords(const struct collection *collection, struct settings
                            &address->sentinel_password, &address->sentinel_password_file);
 }
 
-/* A setting of TLS whose origin is that of the URLs, or higher, is meant for them: it turns TLS on
- * where the scheme leaves that open. One of a lower origin is a default for URLs with TLS. */
+/* Applies a setting of TLS to the URLs. A setting of TLS whose origin is that of the URLs, or
+ * higher, is meant for them: it turns TLS on where the scheme leaves that open. One of a lower
+ * origin is a default for URLs with TLS. */
 static int demand_tls(const struct collection *collection, struct settings *settings,
                       enum setting id)
 {

@@ -57,7 +57,7 @@ static const struct option_spec *find_option(const struct completion *completion
     return NULL;
 }
 
-/* The word begins with '-'. */
+/* Offers options. The word begins with '-'. */
 static void offer_options(const struct completion *completion)
 {
     const char *equals = strchr(completion->word, '=');

@@ -40,7 +40,8 @@ struct eviction {
     char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
 };
 
-/* A holder that renews its lease does so every third of it. */
+/* Prints how long ago the store heard of a holder. A holder that renews its lease does so every
+ * third of it. */
 static const char *print_heard(const struct lock_party *holder, char out[120])
 {
     const char *heard = MS_TEXT(holder->heard_ms);
@@ -183,7 +184,7 @@ static void await_release(struct eviction *eviction, struct force_request *reque
         say_warning("%s was taken from %s when the lease had ended", request->key, who);
 }
 
-/* only: the holder, if it was one. */
+/* Reports that the lock was taken away. only: the holder, if it was one. */
 static void report_taken(const struct force_request *request, const struct lock_party *only)
 {
     const char *queue = request->purge ? ", and its queue was emptied" : "";

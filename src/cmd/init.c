@@ -54,7 +54,7 @@ static int64_t take_version(const char **text)
     return number;
 }
 
-/* A version that would shut out this rlock needs --force. */
+/* Sets the minimum version of all locks. A version that would shut out this rlock needs --force. */
 static int set_minimum(struct call *call, const char *version)
 {
     const struct adjust_request request = {

@@ -241,7 +241,8 @@ static void compose_status(void *arg, size_t columns, char *line, size_t size)
                  BRIEF_TEXT(latch->key, 120));
 }
 
-/* The answer to a question that is under way takes account of it. */
+/* The latch may have changed: looks again. The answer to a question that is under way takes account
+ * of it. */
 static void on_poked(void *arg)
 {
     struct latch *latch = arg;
@@ -282,8 +283,9 @@ static void await_news(struct latch *latch, struct moment due)
     }
 }
 
-/* The first look does not listen: it costs less, and the latch may be open. All later ones listen,
- * so that nothing goes unnoticed in between. Returns when the latch is not waited for any more. */
+/* Asks for the latch until it is open, or time is over. The first look does not listen: it costs
+ * less, and the latch may be open. All later ones listen, so that nothing goes unnoticed in
+ * between. Returns when the latch is not waited for any more. */
 static void look_until(struct latch *latch, struct moment until)
 {
     struct latch_request *request = &latch->request;

@@ -56,8 +56,9 @@ static bool count_locks(const struct local *local, struct usage *usage, struct a
 
 /* -- stop ------------------------------------------------------------------------------------ */
 
-/* The caller keeps others from starting the server meanwhile. An acquisition between the question
- * and the end starts it again, with that lock in its data. */
+/* Stops the server, unless locks are held. The caller keeps others from starting the server
+ * meanwhile. An acquisition between the question and the end starts it again, with that lock in its
+ * data. */
 static int stop_server(const struct local *local)
 {
     bool force = command_has(&local->call, OPTION_FORCE);

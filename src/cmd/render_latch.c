@@ -62,7 +62,7 @@ void render_latches(struct strbuf *out, const struct lock_view *latches, size_t 
     table_print(out, &table);
 }
 
-/* Without the ids. */
+/* A latch as JSON, without the ids. */
 static json_t *latch_object(const char *key, const struct latch_state *latch)
 {
     json_t *object = jansson.object();

@@ -56,7 +56,8 @@ static int check_with_message(struct call *call)
     return status;
 }
 
-/* had: it was reserved before, and stays so if the store does not answer. */
+/* Acquires the lock for the reservation. had: it was reserved before, and stays so if the store
+ * does not answer. */
 static void acquire_reservation(struct reserve *reserve, bool had, struct printer_outcome *outcome)
 {
     char *person FREED = own_identity_person(reserve->call.settings.no_identity,
@@ -117,7 +118,8 @@ static int check_outside(struct reserve *reserve)
     return STATUS_OK;
 }
 
-/* An end that is sooner than before is told everywhere: perhaps DUR was meant to be added. */
+/* Tells until when the key is reserved. An end that is sooner than before is told everywhere:
+ * perhaps DUR was meant to be added. */
 static void confirm_end(const struct reserve *reserve, int64_t was_left)
 {
     int64_t now_ms = clock_wall() / NS_PER_MS;
@@ -132,7 +134,8 @@ static void confirm_end(const struct reserve *reserve, int64_t was_left)
                         UNTIL_TEXT(reserve->length));
 }
 
-/* The token is saved before the lock is asked for, so no reservation is ever without one. */
+/* Reserves the key. The token is saved before the lock is asked for, so no reservation is ever
+ * without one. */
 static int make_reservation(struct call *call)
 {
     struct reserve *reserve = (struct reserve *)call;

@@ -210,7 +210,8 @@ static bool restored_dashes(const struct call *call, const char *instead)
     return true;
 }
 
-/* The command follows the key, as with flock(1). Shows the line as it should be. */
+/* Asks for a "--". The command follows the key, as with flock(1). Shows the line as it should be.
+ * */
 static int want_dashes(const struct call *call)
 {
     const struct arguments *given = &call->arguments;
@@ -232,8 +233,8 @@ static int want_dashes(const struct call *call)
     return STATUS_USAGE;
 }
 
-/* Without a "--", a forgotten one is the likeliest mistake, so it is named first: options of the
- * COMMAND would be called unknown ones of rlock. */
+/* Parses the arguments. Without a "--", a forgotten one is the likeliest mistake, so it is named
+ * first: options of the COMMAND would be called unknown ones of rlock. */
 static int parse_run(struct call *call)
 {
     const struct arguments *given = &call->arguments;

@@ -96,7 +96,7 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
     }
 }
 
-/* A GLOB may be mistyped. Misfits are told otherwise. */
+/* Tells which names match nothing. A GLOB may be mistyped. Misfits are told otherwise. */
 static void tell_unmatched(const struct view *view)
 {
     const struct arguments *given = &view->call.arguments;

@@ -114,7 +114,7 @@ static void judge_one(struct problems *problems, const struct threshold *thresho
         problems->list[problems->count++] = (struct problem){severity, lock, measure, value};
 }
 
-/* The worst first; of the same measure, the largest. */
+/* For qsort(): The worst first; of the same measure, the largest. */
 static int by_severity(const void *a, const void *b)
 {
     const struct problem *left = a, *right = b;

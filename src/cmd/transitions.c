@@ -34,8 +34,8 @@ static int by_key(const void *a, const void *b)
 
 /* -- the same party, seen again ---------------------------------------------------------------- */
 
-/* Most parties are where they were, or a little before: the search begins at *from, which moves
- * along. */
+/* Finds the party of that owner. Most parties are where they were, or a little before: the search
+ * begins at *from, which moves along. */
 static const struct lock_party *find_party(const struct lock_party *parties, size_t count,
                                            const char *owner, size_t *from)
 {
@@ -69,7 +69,8 @@ static bool has_run(const struct lock_run *runs, size_t count, const struct lock
 
 /* -- what has happened ------------------------------------------------------------------------- */
 
-/* The holder tells that it had to wait, even if no survey saw it wait. */
+/* Adds that a holder acquired the lock. The holder tells that it had to wait, even if no survey saw
+ * it wait. */
 static void add_acquisition(const struct pair *pair, const struct lock_party *holder)
 {
     const struct lock_view *before = pair->before;
@@ -101,7 +102,8 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
     add_transition(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
 }
 
-/* A holder that --at-least keeps was remembered as a run when its command ended. */
+/* Adds the holders that have come, and those that have left. A holder that --at-least keeps was
+ * remembered as a run when its command ended. */
 static void compare_holders(const struct pair *pair)
 {
     const struct lock_view *before = pair->before, *after = pair->after;
@@ -140,7 +142,8 @@ static bool comes_instead(const struct lock_party *later, const struct lock_part
            strcmp(later->group, waiter->group) == 0;
 }
 
-/* The waiter that came instead is waiting, or has had the lock since. */
+/* Whether a waiter was superseded by a later one. The waiter that came instead is waiting, or has
+ * had the lock since. */
 static bool is_superseded(const struct pair *pair, const struct lock_party *waiter)
 {
     const struct lock_view *after = pair->after;
@@ -182,8 +185,8 @@ static bool is_paused(const struct lock_view *lock)
     return lock->pause.owner[0] != '\0';
 }
 
-/* The store does not remember who ended a pause: it ended by itself if its time is up. A pause
- * replaces an earlier one. */
+/* Adds pauses that have begun or ended. The store does not remember who ended a pause: it ended by
+ * itself if its time is up. A pause replaces an earlier one. */
 static void compare_pauses(const struct pair *pair)
 {
     const struct lock_party *then = &pair->before->pause, *now = &pair->after->pause;
@@ -301,7 +304,7 @@ static int by_time(const void *a, const void *b)
     return (int)left->kind - (int)right->kind;
 }
 
-/* Either may be NULL: there is no such lock. */
+/* Compares two views of one lock. Either may be NULL: there is no such lock. */
 static void compare_views(struct transitions *transitions, const struct lock_view *before,
                           const struct lock_view *after, int64_t now_ms, int64_t gap_ms)
 {

@@ -42,7 +42,8 @@ static bool begins_with(struct slice slice, const char *with)
     return slice.size >= strlen(with) && memcmp(slice.at, with, strlen(with)) == 0;
 }
 
-/* q:N and q:OWNER:N are places; q:OWNER is a queue, and has no times. */
+/* Whether the field is a waiter's place, which has times: q:N and q:OWNER:N are; q:OWNER is a
+ * queue. */
 static bool is_place(struct slice name)
 {
     size_t digits = 0;
@@ -52,7 +53,7 @@ static bool is_place(struct slice name)
     return digits > 0 && digits < name.size && name.at[name.size - 1 - digits] == ':';
 }
 
-/* NULL: it has none. */
+/* Which times the field of that name has; NULL: it has none. */
 static const struct times *times_of(struct slice name)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -89,7 +90,7 @@ static const char *end_of_mark(const struct times *times, const char *at)
     return end;
 }
 
-/* Of as many digits as the scripts take for a number. */
+/* Whether the word is a number, of as many digits as the scripts take for one. */
 static bool is_number(const char *word)
 {
     size_t digits = strspn(word, "0123456789");
@@ -135,8 +136,8 @@ static struct slice move_times(const struct times *times, struct slice value, in
     return (struct slice){strbuf_detach(&out), size};
 }
 
-/* No holder is dead before EARLIEST: MODE LIMIT FAMILIES EARLIEST ... has the least of their
- * deadlines, which were moved one by one. */
+/* Sets EARLIEST of the state to the least of the holders' deadlines, which were moved one by one:
+ * no holder must be dead before that. It stands fourth: MODE LIMIT FAMILIES EARLIEST. */
 static void set_earliest(struct record *record)
 {
     struct record_field *state = record_find(record, slice_of("s"));
@@ -222,9 +223,9 @@ static bool take_stamp(struct slice *value, struct clockless_line *line, int64_t
     return true;
 }
 
-/* Returns by how much the times of that line must be moved, so that they are by the clock here: its
- * stamp and its age make now. The store's dates may show that it is older. One that was read before
- * is moved by no more than then. */
+/* Returns by how much the times of that line must be moved, in us, so that they are by the clock
+ * here: what its stamp and its age make is now. The store's dates may show that it is older. One
+ * that was read before is moved by no more than then, as nothing makes it younger. */
 static int64_t shift_of(const struct clockless *known, const struct clockless_key *key,
                         struct slice name, struct slice value, const struct clockless_line *line,
                         int64_t age_us, const struct clockless_reading *reading)
@@ -303,7 +304,8 @@ bool clockless_read(struct clockless *known, struct unit_key *key, const char *t
     return true;
 }
 
-/* Adds a line: as it is known, or, if it was written, as a new one. */
+/* Adds a line with its stamp: as it is known, as its writer wrote it, or, if it was written now, as
+ * a new one. */
 static void add_stamped(struct record *record, const struct clockless_key *key, struct slice name,
                         struct slice value, bool written, const struct clockless_reading *reading)
 {

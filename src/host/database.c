@@ -41,7 +41,8 @@ void database_add_bytes(struct sql_text *request, struct slice bytes)
     strbuf_putc(&request->out, '\'');
 }
 
-/* PostgreSQL has the names of records as escaped text, MySQL as bytes. */
+/* Adds the name of a record as SQL. PostgreSQL has the names of records as escaped text, MySQL as
+ * bytes. */
 static void add_name(struct sql_text *request, struct slice name)
 {
     if (database.dialect->is_mysql) {
@@ -102,8 +103,9 @@ static void add_lock(struct sql_text *request, const struct lock *lock)
     sql_end(request);
 }
 
-/* The keys of a unit are locked in an order that is the same for all, so that no two units wait for
- * each other. Of several with one number, the first lock is enough for all. */
+/* Adds the statements that lock the keys of a unit. The keys of a unit are locked in an order that
+ * is the same for all, so that no two units wait for each other. Of several with one number, the
+ * first lock is enough for all. */
 static void add_locks(struct sql_text *request, const struct unit *unit)
 {
     struct lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
@@ -138,8 +140,9 @@ static void add_listening(struct sql_text *request)
     }
 }
 
-/* The first value of each row says what the row is about, the second one of which key. The clock is
- * read by a statement of its own, behind all others. */
+/* Adds the statements that read the unit's records, and the clock. The first value of each row says
+ * what the row is about, the second one of which key. The clock is read by a statement of its own,
+ * behind all others. */
 static void add_select(struct sql_text *request, const struct unit *unit)
 {
     bool any = false;
@@ -289,9 +292,10 @@ static int64_t expiry_of(const struct record *record)
     return record->type == RECORD_NONE ? 1 : record->expires;
 }
 
-/* A trigger, a rule or a policy may drop or change what is written, without an error. A record that
- * is not there as it was written makes the sum too large for its type: nothing is committed.
- * states: of the records that are written, as add_records() has printed them. */
+/* Adds statements that check what was written. A trigger, a rule or a policy may drop or change
+ * what is written, without an error. A record that is not there as it was written makes the sum too
+ * large for its type: nothing is committed. states: of the records that are written, as
+ * add_records() has printed them. */
 static void add_checks(struct sql_text *request, const struct unit *unit, char *const *states)
 {
     for (size_t i = 0; i < unit->count; i++) {
@@ -396,9 +400,9 @@ static bool open_database(const struct host_target *target, const char *table,
     return primary_connect(target, &fault->why);
 }
 
-/* Without gates, a request is a transaction: two that make the tables at once would see each other
- * fail. The view, which is the last statement, may fail: it may be there, the user may lack the
- * right, and an older server the words. */
+/* Makes the tables and the view. Without gates, a request is a transaction: two that make the
+ * tables at once would see each other fail. The view, which is the last statement, may fail: it may
+ * be there, the user may lack the right, and an older server the words. */
 static bool make_tables(const char *user, struct host_fault *fault)
 {
     struct sql_text request = database_request();
@@ -431,7 +435,8 @@ static void take_name(void *arg, const struct slice *values, size_t count)
     slice_drop(&name);
 }
 
-/* MySQL finds the first one by its index; PostgreSQL compares names by a locale. */
+/* Lists the records whose names begin so. MySQL finds the first one by its index; PostgreSQL
+ * compares names by a locale. */
 static bool list_records(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                          struct host_fault *fault)
 {

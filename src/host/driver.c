@@ -136,7 +136,8 @@ __attribute__((noreturn)) static void execute_driver(const char *name, const cha
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* The file takes its standard error, which no process has to read in time. */
+/* Opens what connects to the driver. The file takes its standard error, which no process has to
+ * read in time. */
 static bool open_ends(int to[2], int from[2], int *errors)
 {
     if (pipe2(to, O_CLOEXEC) != 0)
@@ -215,7 +216,7 @@ static void drop_driver(struct driver *driver)
     free(driver);
 }
 
-/* A driver that has not ended yet is reaped when this process ends. */
+/* Ends the driver. A driver that has not ended yet is reaped when this process ends. */
 void driver_end(struct driver *driver)
 {
     pid_t pid = driver->pid;
@@ -263,7 +264,8 @@ static bool take_hello(struct driver *driver, const char *line)
     return true;
 }
 
-/* The driver has not begun as the protocol says. line: its words; NULL: none. */
+/* Words why the driver did not start. The driver has not begun as the protocol says. line: its
+ * words; NULL: none. */
 static void explain_start(struct driver *driver, const char *line, struct host_error *why)
 {
     struct driver_answer answer;
@@ -438,7 +440,7 @@ void driver_hear(struct driver *driver, struct driver_answer *answer)
     }
 }
 
-/* "key KEY", decoded in place. */
+/* Takes "key KEY", decoded in place. */
 static bool take_key(char *line, struct slice *key)
 {
     char *name = line + 4;

@@ -43,7 +43,8 @@ struct kit {
 static unsigned number;
 static bool refused[PUTS_MAX];
 
-/* Only the first finding counts. Returns false, for a question that has failed. */
+/* Reports a finding. Only the first finding counts. Returns false, for a question that has failed.
+ * */
 __attribute__((format(printf, 3, 4))) static bool report_finding(struct kit *kit, const char *level,
                                                                  const char *format, ...)
 {
@@ -94,8 +95,8 @@ static const char *current_version(struct kit *kit, size_t process)
     return hear_driver(kit, process) ? kit->answer.version : NULL;
 }
 
-/* *got: the number of the put whose text the get returns; 0: there is none. False: a lie, or
- * another doctor's text. */
+/* Has a driver get the key. *got: the number of the put whose text the get returns; 0: there is
+ * none. False: a lie, or another doctor's text. */
 static bool get_number(struct kit *kit, size_t process, unsigned *got)
 {
     long pid;
@@ -288,7 +289,8 @@ static void try_reads(struct kit *kit)
     report_finding(kit, "fine", "%d gets behind a put in another process return it", i);
 }
 
-/* A host of rlock is killed while it asks for a put. */
+/* Kills a driver while it puts a text, as it happens when a host of rlock is killed while it asks
+ * for a put. */
 static bool break_off(struct kit *kit)
 {
     unsigned got = 0;

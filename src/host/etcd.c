@@ -77,7 +77,8 @@ static void leave_line(void)
     etcd.lease = etcd.place = NULL;
 }
 
-/* Returns whether it is this host's turn. */
+/* Takes a place in the line, and waits for its turn, for LINE_MS at most. Returns whether it has
+ * come. */
 static bool line_up(struct slice lock)
 {
     struct host_fault fault;
@@ -111,7 +112,7 @@ static bool line_up(struct slice lock)
  * not. */
 #define DATE_US (60 * US_PER_S)
 
-/* asked_us: when the latest reply was asked for. */
+/* Notes the time that the latest reply has told. asked_us: when that was asked for. */
 static void note_date(int64_t asked_us)
 {
     etcd.date = (struct clockless_reading){asked_us, own_clock_now(&etcd.clock), http_date_us()};
@@ -194,12 +195,14 @@ static void add_line(struct strbuf *txn, struct slice lock)
     free(end);
 }
 
-/* The key that a range has found. */
+/* The key that the response to a range has found; empty: none. */
 static struct slice row_of(struct slice response)
 {
     return protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
 }
 
+/* Takes the text of a record, of that version; 0: there is none. False: the text is something else.
+ * */
 static bool take_text(struct unit_key *key, struct slice text, int64_t version)
 {
     key->record.version = version;
@@ -311,6 +314,7 @@ static struct slice lock_of(struct slice channel)
     return (struct slice){channel.at, size > 0 ? size - 1 : channel.size};
 }
 
+/* A channel's bell, of 16 a lock has: so few keys are watched, and few waiters wake for others. */
 static unsigned number_of_bell(struct slice channel)
 {
     return hash_add(HASH_START, channel.at, channel.size) % 16;
@@ -325,6 +329,7 @@ static const char *bell_of(struct slice channel)
     return bell;
 }
 
+/* Whether both channels have the same bell of the same lock. */
 static bool share_bell(struct slice channel, struct slice other)
 {
     return number_of_bell(channel) == number_of_bell(other) &&
@@ -407,7 +412,7 @@ static void take_event(struct slice event)
         recent_note((struct slice){name.text, name.size}, slice_of(rest), version);
 }
 
-/* The stream is begun anew in a while, with the next member. */
+/* Ends the stream. The next one begins in a while, with the next member. */
 static void leave_stream(void)
 {
     http_stream_end();
@@ -443,7 +448,7 @@ static void take_message(struct slice message)
         leave_stream();
 }
 
-/* One request for each bell that somebody listens to, from that revision on. */
+/* Asks to watch each bell that a client listens to, from that revision on, in one request each. */
 static struct strbuf watch_request(int64_t from)
 {
     struct strbuf body = {0};
@@ -467,9 +472,10 @@ static struct strbuf watch_request(int64_t from)
     return body;
 }
 
-/* The line is left behind the answer, which starts a command.
- * A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves its
- * channel for a moment. */
+/* Keeps a stream for the channels that are listened to, and returns what to wait for
+ * (host/store.h). A stream stays as long as the same locks are listened to, or none: a waiter that
+ * asks leaves its channel for a moment. The line is left here, behind the answer, which starts a
+ * command. */
 static int stream_fd(enum host_ears ears, int *ms)
 {
     struct strbuf wanted ENDED_BY(strbuf_free) = watch_request(0);
@@ -495,8 +501,8 @@ static int stream_fd(enum host_ears ears, int *ms)
     return http_stream_fd(ms);
 }
 
-/* The connection is not said to be broken where a stream breaks: the next one begins where this one
- * ended, so nothing is missed. */
+/* Reads the stream. Where it breaks, the connection is not said to be broken: the next one begins
+ * where this one ended, so nothing is missed. */
 static bool read_stream(void)
 {
     if (!http_stream_read(take_message))
@@ -582,8 +588,9 @@ static void add_condition(struct strbuf *txn, const struct unit_key *key)
     free(name);
 }
 
-/* Returns the request. texts: of the keys that change; the caller frees. *rung: how many messages
- * it tells; those that it has no room for are told behind it. */
+/* Returns the transaction that writes a unit, if nothing has changed that it read. texts: of the
+ * keys that change; the caller frees. *rung: how many messages it tells; those that it has no room
+ * for are told behind it. */
 static struct strbuf commit_request(const struct unit *unit, char **texts, size_t *rung)
 {
     struct strbuf txn = {0};
@@ -611,7 +618,8 @@ static struct strbuf commit_request(const struct unit *unit, char **texts, size_
     return txn;
 }
 
-/* A message that was told since a unit was read is heard, also by who begins to listen with it. */
+/* Notes what was written, and what else the next unit may take for read. A message that was told
+ * since a unit was read is heard, also by who begins to listen with it. */
 static void commit_done(const struct unit *unit, char *const *texts, int64_t revision)
 {
     recent_forget();
@@ -693,8 +701,8 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
 
 /* -- opening, listing -------------------------------------------------------------------------- */
 
-/* The clock begins with the store's time, for the sake of times that are shown to hosts whose
- * clocks are wrong. */
+/* Logs in, if there is a user, and asks for the time. The clock begins with the store's time, for
+ * the sake of times that are shown to hosts whose clocks are wrong. */
 static bool open_etcd(const struct host_target *target, const char *table, struct host_fault *fault)
 {
     int64_t ns, asked_us = own_clock_now(&etcd.clock);

@@ -18,7 +18,8 @@
 
 #define ADVICE_COMPACT "etcd --auto-compaction-retention=5m --auto-compaction-mode=periodic"
 
-/* The version is told behind what has to be asked of a majority. */
+/* Asks for a key, which a majority must confirm, and replies with the member's version, which is
+ * asked for once. */
 static bool try_ping(const struct etcd_check *of)
 {
     static char version[40]; /* "": not asked yet */
@@ -113,7 +114,8 @@ static bool keeps(int64_t revision, bool *kept, struct host_fault *fault)
     return *kept || strstr(fault->why.said, "compacted");
 }
 
-/* Each write leaves a revision behind until it is compacted. */
+/* Tells whether old revisions are compacted. Each write leaves a revision behind until it is
+ * compacted. */
 static bool try_compaction(const struct etcd_check *of)
 {
     json_t *status = gateway_status(of->fault);

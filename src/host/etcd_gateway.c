@@ -109,7 +109,7 @@ char *gateway_name(const json_t *row, size_t *size)
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
-/* 64-bit numbers are strings; 0 is left out. */
+/* Returns a member of JSON that is a number. 64-bit numbers are strings; 0 is left out. */
 int64_t gateway_number(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
@@ -214,7 +214,7 @@ static bool take_message(long status, enum http_effect effect, struct slice *ans
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* Where the answer goes depends on the form of the request. */
+/* Sends the request to one member. Where the answer goes depends on the form of the request. */
 static bool ask_once(const struct http_request *request, json_t **reply, struct slice *answer,
                      struct host_fault *fault)
 {

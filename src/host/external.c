@@ -61,8 +61,9 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
     return sound || host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
 }
 
-/* The unit's clock is read behind its last key. A script's lines count from when their own key was
- * read, which is not later, so no deadline is too early for others. */
+/* Reads the keys of a unit, one after the other. The unit's clock is read behind its last key. A
+ * script's lines count from when their own key was read, which is not later, so no deadline is too
+ * early for others. */
 static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     bool done = true;

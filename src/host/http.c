@@ -212,9 +212,10 @@ static long http_2(void)
     return http.target.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 }
 
-/* libcurl 7.88, of Debian 12, fails if it is told again, without TLS, over the same connection: so
- * it is told over a fresh one, and not again while the server speaks HTTP/2 over that. Where it has
- * broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path (http_post()). */
+/* Has libcurl speak HTTP/2. libcurl 7.88, of Debian 12, fails if it is told again, without TLS,
+ * over the same connection: so it is told over a fresh one, and not again while the server speaks
+ * HTTP/2 over that. Where it has broken, libcurl makes one of HTTP/1.1, over which etcd knows no
+ * such path (http_post()). */
 static void set_version(CURL *easy, enum http_form form)
 {
     bool speaks_http_2 = !http.target.tls && http.spoken == http.at + 1;

@@ -115,7 +115,8 @@ static bool is_readable(void)
            (errno != EAGAIN && errno != EINTR);
 }
 
-/* The statement has ended, or is about to. If it ended by itself, it has seen no message. */
+/* Takes the result of the statement that waits for messages, which has ended, or is about to. If it
+ * ended by itself, it has seen no message. */
 static void end_sleep(void)
 {
     struct moment now = moment_now();
@@ -183,8 +184,9 @@ static void wake_sleepers(struct sleepers *sleepers)
     free(sleepers->at);
 }
 
-/* A sleep is ended first: the request may meet an end that was meant for one that was over already.
- * The rows behind a commit are those that sleep for its messages. */
+/* Sends a request, and takes its rows. A sleep is ended first: the request may meet an end that was
+ * meant for one that was over already. The rows behind a commit are those that sleep for its
+ * messages. */
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault)
 {
@@ -270,7 +272,8 @@ int database_poll_fd(enum host_ears ears, int *ms)
     return mysql_get_socket(connection);
 }
 
-/* Where nothing was asked, anything that can be read is the end of the connection. */
+/* Reads the end of the sleep, if it has ended. Where nothing was asked, anything that can be read
+ * is the end of the connection. */
 bool database_read_messages(void)
 {
     struct moment now = moment_now();
@@ -318,8 +321,9 @@ static void add_sleepers(struct sql_text *request, const struct unit *unit)
                 channel_number(unit->messages[i].channel), i + 1 == unit->message_count ? ")" : "");
 }
 
-/* Behind the commit, the first sleeper that waits for a message of the unit is woken, and the
- * others are reported: database_ask(). Without sleepers the request ends there. */
+/* Adds the messages of a unit, and its commit. Behind that, the first sleeper that waits for one of
+ * the messages is woken, and the others are reported: database_ask(). Without sleepers the request
+ * ends there. */
 void database_add_commit(struct sql_text *request, const struct unit *unit)
 {
     struct strbuf *out = &request->out;

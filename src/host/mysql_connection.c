@@ -134,8 +134,9 @@ static bool is_cut(const char *said)
     return false;
 }
 
-/* The library reports the system's error only as a number in brackets at the end; where it has
- * waited for the connection, that is not the error of the connection. */
+/* Words why connecting has failed. The library reports the system's error only as a number in
+ * brackets at the end; where it has waited for the connection, that is not the error of the
+ * connection. */
 static void fail_to_connect(MYSQL *connection, const struct host_target *target,
                             struct host_error *fault)
 {
@@ -264,8 +265,8 @@ struct database_attempt *database_begin(const struct host_target *target, bool a
     return attempt;
 }
 
-/* waits: what was waited for has come; 0: nothing was. Each returns whether the step is over, and
- * whether well. */
+/* Each function of a step continues it. waits: what was waited for has come; 0: nothing was. Each
+ * returns whether the step is over, and whether well. */
 static bool connect_on(struct database_attempt *attempt, bool *well)
 {
     const struct host_target *target = &attempt->target;

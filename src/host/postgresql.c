@@ -84,9 +84,9 @@ static enum wire_error error_of(const struct meaning *row, const char *text)
     return found ? found->error : row->error;
 }
 
-/* libpq tells the SQLSTATE of a failed connection nowhere but in the text of the most verbose
- * messages, "FATAL:  28P01: password authentication failed". All but the SQLSTATE depends on the
- * server's language. NULL where it is libpq that says so. */
+/* Finds the SQLSTATE in a message. libpq tells the SQLSTATE of a failed connection nowhere but in
+ * the text of the most verbose messages, "FATAL:  28P01: password authentication failed". All but
+ * the SQLSTATE depends on the server's language. NULL where it is libpq that says so. */
 static const char *state_in(const char *message)
 {
     const char *at = message;
@@ -126,9 +126,9 @@ static bool is_from(const PGresult *result, const char *function)
     return source && strcmp(source, function) == 0;
 }
 
-/* A cancelled wait for the synchronous standby is a warning beside a success. Of other notices
- * there are many, such as near the end of the transaction numbers, and none of them is about a
- * commit. */
+/* Takes a notice of the server. A cancelled wait for the synchronous standby is a warning beside a
+ * success. Of other notices there are many, such as near the end of the transaction numbers, and
+ * none of them is about a commit. */
 static void on_notice(void *arg, const PGresult *notice)
 {
     const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
@@ -223,7 +223,8 @@ int database_attempt_fd(const struct database_attempt *attempt)
     return PQsocket(attempt->made);
 }
 
-/* Each promotion begins another timeline, whose number a file of its log begins with. */
+/* Returns how often the server was promoted. Each promotion begins another timeline, whose number a
+ * file of its log begins with. */
 uint64_t database_promotions(struct database_attempt *attempt)
 {
     PGresult *result = PQexec(attempt->made, "SELECT pg_walfile_name(pg_current_wal_lsn())");
@@ -278,7 +279,8 @@ static enum host_outcome fail_request(const PGresult *result, bool commits,
     return error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
 
-/* Behind an error there is no further result but that of a connection that breaks. */
+/* Sends a request, and takes its rows. Behind an error there is no further result but that of a
+ * connection that breaks. */
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault)
 {

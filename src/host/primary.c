@@ -67,8 +67,9 @@ static void add_nameless(const struct host_target *target, int wrong)
     host_error_set(&added->why, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE, said);
 }
 
-/* An address that the server had before does for a time when its name cannot be looked up. A
- * library that takes a certificate's name for where to connect to tries the addresses itself. */
+/* Adds the addresses of a host as candidates. An address that the server had before does for a time
+ * when its name cannot be looked up. A library that takes a certificate's name for where to connect
+ * to tries the addresses itself. */
 static void add_host(const struct host_target *target)
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -224,10 +225,11 @@ static struct candidate *choose_primary(void)
     return best;
 }
 
-/* Where hosts would not do for different reasons, one that may pass decides: the standby of a
- * primary that is away may take its place. Standbys beside one that is full are as that one. A
- * password that one has refused is told besides: there may be another one by now. Of one name, an
- * address that is away says nothing against one that has refused it, as both lead to one server. */
+/* Chooses which failure to report. Where hosts would not do for different reasons, one that may
+ * pass decides: the standby of a primary that is away may take its place. Standbys beside one that
+ * is full are as that one. A password that one has refused is told besides: there may be another
+ * one by now. Of one name, an address that is away says nothing against one that has refused it, as
+ * both lead to one server. */
 static enum wire_error reason_of_all(void)
 {
     bool same = true, full = true, may_pass = false, any_full = false, away = false;

@@ -68,7 +68,7 @@ static size_t bucket_of(const struct record *record, struct slice name)
 }
 
 /* NOLINTBEGIN(clang-analyzer-unix.Malloc): record_clear() leaves no pointer to what it freed */
-/* The one of that name, gone or not; NULL: there is none. */
+/* Finds a field: The one of that name, gone or not; NULL: there is none. */
 static struct record_field *find_field(const struct record *record, struct slice name)
 {
     if (record->buckets == 0)
@@ -229,7 +229,7 @@ bool record_read_name(char *text, size_t *size)
     return true;
 }
 
-/* "NAME VALUE" of "size" bytes, which are overwritten. */
+/* Reads "NAME VALUE" of "size" bytes, which are overwritten. */
 static bool read_field(struct record *record, char *line, size_t size)
 {
     char *space = memchr(line, ' ', size);

@@ -33,7 +33,7 @@ static uint32_t rotate_left(uint32_t word, int bits)
     return word << bits | word >> (32 - bits);
 }
 
-/* Which function and constant a round has. */
+/* The part of SHA-1 that changes every twenty rounds. Which function and constant a round has. */
 static uint32_t sha1_mix(int round, uint32_t b, uint32_t c, uint32_t d)
 {
     switch (round / 20) {
@@ -116,8 +116,8 @@ static bool is_error(lua_State *lua)
     return is;
 }
 
-/* A key of the store's own that an argument names. It need not be declared: no call with such an
- * argument goes to a Cluster. */
+/* Whether that is a key of the store's own that an argument names. It need not be declared: no call
+ * with such an argument goes to a Cluster. */
 static bool is_marker(struct slice key)
 {
     static const char *const names[] = {"pauses", "epoch", "member"};
@@ -130,8 +130,8 @@ static bool is_marker(struct slice key)
     return false;
 }
 
-/* A node of a Cluster takes a key that is not among KEYS for one that does not exist while its slot
- * moves. So no script may touch one, wherever it runs. */
+/* Whether the script may touch that key. A node of a Cluster takes a key that is not among KEYS for
+ * one that does not exist while its slot moves. So no script may touch one, wherever it runs. */
 static bool is_in_reach(struct slice key)
 {
     for (size_t i = 0; i < scripts.call->key_count; i++)
@@ -321,7 +321,8 @@ bool script_replied(const char *word)
 
 static void add_value(lua_State *lua, struct strbuf *out);
 
-/* The table on top: a status, an error, or a list up to its first nil. */
+/* Adds a table of Lua's to the reply. The table on top: a status, an error, or a list up to its
+ * first nil. */
 static void add_table(lua_State *lua, struct strbuf *out)
 {
     static const char *const lines[] = {"err", "ok"};

@@ -58,6 +58,7 @@ static struct {
     bool broken;
 } server;
 
+/* Adds a copy of the word. */
 static void words_add(struct words *words, struct slice slice)
 {
     *MEM_APPEND(words->at, words->count) = slice_duplicate(slice);
@@ -71,7 +72,7 @@ static void words_free(struct words *words)
     *words = (struct words){0};
 }
 
-/* Has SIGALRM end this process in so many ms; 0: it does not. */
+/* Has SIGALRM end this process in so many ms, where a call of the store hangs; 0: it does not. */
 static void limit_time(int64_t ms)
 {
     const struct itimerval limit = {.it_value = {ms / 1000, ms % 1000 * 1000}};
@@ -93,7 +94,8 @@ static void tell_fault(struct client *client, struct host_fault *fault)
     server.broken |= fault->broken;
 }
 
-/* One attempt. */
+/* Runs the script once over what the store has, and commits what it has changed. HOST_AGAIN: others
+ * were quicker. A guess that changes nothing proves nothing, so the next attempt reads. */
 static enum host_outcome attempt_script(const struct script_call *call, struct unit *unit,
                                         struct host_fault *fault)
 {
@@ -184,7 +186,8 @@ void host_find(struct strbuf *out, const char *level, const char *text, const ch
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* A client that has a message has something to do, and waits for no other until it listens anew. */
+/* Sends a message to all clients that listen to the channel. A client that has a message has
+ * something to do, and waits for no other until it listens anew. */
 void host_tell(struct slice name, struct slice text)
 {
     for (size_t i = 0; i < host_channels.count; i++) {
@@ -209,6 +212,7 @@ static struct host_channel *channel_of(const struct client *client, const struct
     return NULL;
 }
 
+/* Removes the channel; the last one takes its number. */
 static void leave_channel(struct host_channel *channel)
 {
     slice_drop(&channel->name);
@@ -242,7 +246,8 @@ struct request {
 
 static void perform_command(const struct request *request);
 
-/* Names of keys, scripts' digests and the like: each word has a NUL behind it. */
+/* The text of the ith word: names of keys, scripts' digests and the like; each has a NUL behind it.
+ * */
 static const char *word_text(const struct request *request, size_t i)
 {
     return i < request->count ? request->words[i].at : "";
@@ -359,7 +364,7 @@ static void do_eval(const struct request *request)
     }
 }
 
-/* A master without replicas. */
+/* Replies as a master without replicas does. */
 static void do_role(const struct request *request)
 {
     resp_array(&request->client->out, 3);
@@ -368,7 +373,7 @@ static void do_role(const struct request *request)
     resp_array(&request->client->out, 0);
 }
 
-/* SQL QUERY, of a checkup. */
+/* SQL QUERY: asks the store on behalf of a checkup. */
 static void do_sql(const struct request *request)
 {
     struct host_fault fault;
@@ -377,7 +382,7 @@ static void do_sql(const struct request *request)
         tell_fault(request->client, &fault);
 }
 
-/* CLIENT, and MULTI: what follows waits for EXEC. */
+/* CLIENT, and MULTI: after the latter, commands wait for EXEC. */
 static void do_multi(const struct request *request)
 {
     request->client->queues = slice_is(request->words[0], "multi");
@@ -435,7 +440,7 @@ static void listen_to(struct client *client, struct slice name)
             (struct host_channel){client, slice_duplicate(name), .is_new = true};
 }
 
-/* In a transaction, behind the script that the message answers. */
+/* SUBSCRIBE: in a transaction, behind the script that the message answers. */
 static void do_subscribe(const struct request *request)
 {
     for (size_t i = 1; i < request->count; i++) {
@@ -467,9 +472,10 @@ static void do_psubscribe(const struct request *request)
 
 /* -- transactions ------------------------------------------------------------------------------ */
 
-/* The connection listens from the end of a unit on, so it must know its channels before the
- * first one begins: a message right behind it is heard then. A waiter is called, so it is alert;
- * a holder, which is granted or renews its lock, is asked for it now and then. */
+/* EXEC: performs the commands since MULTI. The connection listens from the end of a unit on, so it
+ * must know its channels before the first one begins: a message right behind it is heard then. A
+ * waiter is called, so it is alert; a holder, which is granted or renews its lock, is asked for it
+ * now and then. */
 static void do_exec(const struct request *request)
 {
     struct client *client = request->client;
@@ -528,7 +534,7 @@ static void perform_command(const struct request *request)
     limit_time(0);
 }
 
-/* Without a database each command fails for the reason that OPEN did. */
+/* Performs a command. Without a database each command fails for the reason that OPEN did. */
 static void obey_request(const struct request *request)
 {
     if (request->count == 0)
@@ -549,8 +555,8 @@ static void obey_request(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
-/* A client that reads no more may have written before it went: reading finds out that it is
- * gone. */
+/* Sends the replies that the client should get. A client that reads no more may have written before
+ * it went: reading finds out that it is gone. */
 static void send_all(struct client *client)
 {
     size_t sent = 0;

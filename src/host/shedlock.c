@@ -137,9 +137,10 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
     }
 }
 
-/* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist'; "denied to user
- * 'NAME'@'HOST' for table `locks`.`shedlock`", "denied for table shedlock". MySQL denies also what
- * is not there, to a user without rights to the whole database. */
+/* Finds out whether an error is about ShedLock's table: "Table 'locks.shedlock' doesn't exist",
+ * 'relation "shedlock" does not exist'; "denied to user 'NAME'@'HOST' for table
+ * `locks`.`shedlock`", "denied for table shedlock". MySQL denies also what is not there, to a user
+ * without rights to the whole database. */
 void shedlock_explain(struct host_error *fault)
 {
     const char *table = strstr(fault->said, " for table ");

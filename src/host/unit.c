@@ -22,8 +22,9 @@ void unit_add(struct unit *unit, struct slice name, enum unit_use use)
     key->writes |= use == UNIT_WRITES;
 }
 
-/* A unit that lacks the key, or may only read it, is done again with it among its keys. All that it
- * asks for from then on is added at once, so that it need not be done again for each. */
+/* Returns a record of the unit. A unit that lacks the key, or may only read it, is done again with
+ * it among its keys. All that it asks for from then on is added at once, so that it need not be
+ * done again for each. */
 struct record *unit_record(struct unit *unit, struct slice name, enum unit_use use)
 {
     struct unit_key *key = find_key(unit, name);

@@ -32,8 +32,8 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value)
     word[length] = '\0';
 }
 
-/* "-" as a word is encoded, as a bare "-" stands for nothing; "=" is, too, so that no label looks
- * like a note, for which scripts search. */
+/* Encodes a word. "-" as a word is encoded, as a bare "-" stands for nothing; "=" is, too, so that
+ * no label looks like a note, for which scripts search. */
 static void word_print(const char *word, char coded[CODED_MAX + 1])
 {
     bool dash = strcmp(word, "-") == 0;
@@ -61,7 +61,8 @@ char *identity_print(const struct identity *who)
                         who->version, in, who->zone);
 }
 
-/* Raw control characters were not written by identity_print(): such a word is damaged. */
+/* Decodes a word. Raw control characters were not written by identity_print(): such a word is
+ * damaged. */
 static void word_parse(const char *text, size_t length, char word[IDENTITY_WORD_MAX + 1])
 {
     char plain[IDENTITY_WORD_MAX + 8]; /* more than a word: identity_set() then cuts it well */

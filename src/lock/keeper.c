@@ -914,8 +914,8 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
 
 /* -- releasing ------------------------------------------------------------------------------- */
 
-/* Nothing of the owner's is left in the store, as far as can be told: the end, or another
- * acquisition if "again" asks for it. */
+/* Continues after a release. Nothing of the owner's is left in the store, as far as can be told:
+ * the end, or another acquisition if "again" asks for it. */
 static void end_release(struct keeper *keeper)
 {
     /* A release that was not answered may still be executed: nothing is acquired before that time
@@ -1266,7 +1266,8 @@ void keeper_cancel(struct keeper *keeper, struct moment until)
         schedule_next(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
 }
 
-/* An absent owner does not wait for the lock: there is time to release it. */
+/* Releases what may be held, and then tries anew. An absent owner does not wait for the lock: there
+ * is time to release it. */
 void keeper_restart(struct keeper *keeper)
 {
     struct moment until = moment_plus(now_of(keeper), LEASE_LAST_CALL_NS);

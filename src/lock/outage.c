@@ -80,8 +80,9 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
     return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }
 
-/* "cannot reach URL: WHY" and "URL: WHY" are one reason as long as there is no contact: a server
- * that goes away may be silent first, then reset connections, and then refuse them. */
+/* The reason in an error's text. "cannot reach URL: WHY" and "URL: WHY" are one reason as long as
+ * there is no contact: a server that goes away may be silent first, then reset connections, and
+ * then refuse them. */
 static uint64_t reason_of(const struct answer *why)
 {
     static const char absent[] = "cannot reach ";

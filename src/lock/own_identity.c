@@ -21,8 +21,8 @@ static const char *variable_text(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The password database comes last: it may be a slow directory service, and even a file takes a
- * tenth of a millisecond. */
+/* Sets the user's name. The password database comes last: it may be a slow directory service, and
+ * even a file takes a tenth of a millisecond. */
 static void set_user(struct identity *who)
 {
     const char *name = variable_text("USER");

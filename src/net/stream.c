@@ -104,8 +104,8 @@ void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
         tls_session_expiry(stream->tls, expiry);
 }
 
-/* The connection has ended. Where the server has never said a word, the two may not speak the same
- * language. */
+/* Ends the connection, and reports why. The connection has ended. Where the server has never said a
+ * word, the two may not speak the same language. */
 static void report_end(struct stream *stream, const char *why)
 {
     const char *guess = stream->made_sense_before ? NULL
@@ -247,8 +247,8 @@ static bool send_tls(struct stream *stream)
     return send_queued(stream);
 }
 
-/* A failure is reported from the loop, where the next attempt to send meets it again: no caller
- * wants to be called back before this returned. */
+/* Sends at once what it can. A failure is reported from the loop, where the next attempt to send
+ * meets it again: no caller wants to be called back before this returned. */
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
     if (!stream->tls) {
@@ -377,8 +377,8 @@ static void receive_bytes(struct stream *stream)
     }
 }
 
-/* The socket is ready. Whatever is called back may close the stream or begin another connection:
- * "generation" tells that. */
+/* Sends and receives. The socket is ready. Whatever is called back may close the stream or begin
+ * another connection: "generation" tells that. */
 static void handle_events(struct loop_io *io, int events)
 {
     struct stream *stream = io->owner;

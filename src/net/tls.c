@@ -51,9 +51,9 @@ static void explain_policy(const char *why, char *fault, size_t size)
     openssl.CRYPTO_free(file, __FILE__, __LINE__);
 }
 
-/* Without what a short run would pay for and not use: the texts are of errors that are not those of
- * TLS. By itself OpenSSL would continue without a configuration that it cannot read or does not
- * understand. */
+/* Starts OpenSSL. Without what a short run would pay for and not use: the texts are of errors that
+ * are not those of TLS. By itself OpenSSL would continue without a configuration that it cannot
+ * read or does not understand. */
 static bool start_library(bool ciphers, unsigned long strictness)
 {
     uint64_t options = OPENSSL_INIT_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
@@ -153,7 +153,8 @@ static void pem_begin(struct pem *pem, const struct tls_file *file)
     *pem = (struct pem){mem_checked(openssl.BIO_new_mem_buf(file->text, (int)file->size)), false};
 }
 
-/* A key with a passphrase would have OpenSSL ask for it on the terminal. */
+/* Gives OpenSSL no passphrase. A key with a passphrase would have OpenSSL ask for it on the
+ * terminal. */
 static int no_passphrase(char *buffer, int size, int writing, void *asked)
 {
     (void)buffer;
@@ -297,7 +298,7 @@ static const char *take_key(SSL_CTX *context, const struct tls_file *file)
     return fits ? NULL : "the private key is not that of the certificate";
 }
 
-/* The certificates that sign ours. */
+/* Takes the certificates that sign ours. */
 static bool take_chain(SSL_CTX *context, struct pem *pem)
 {
     X509 *next;

@@ -95,7 +95,7 @@ static bool is_cgroup(const char *path)
     return access(file, F_OK) == 0;
 }
 
-/* The cgroup that a new one may be made in; NULL: none. The caller frees. */
+/* Finds the cgroup that a new one may be made in; NULL: none. The caller frees. */
 static char *find_parent(enum cgroup_need need)
 {
     const size_t room = PATH_MAX - 64, size = PATH_MAX + 512; /* for the new one's name; for text */
@@ -191,7 +191,7 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     return strstr(text, "populated 1") != NULL;
 }
 
-/* Where the command itself has made cgroups in it, it stays, with these. */
+/* Removes the cgroup. Where the command itself has made cgroups in it, it stays, with these. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
     char processes[4096], *next;

@@ -26,8 +26,8 @@ static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, 
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
                                 SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
 
-/* Passes a signal on to the main thread, which reads signals. A child that has not executed its
- * command yet still has this handler, and dies of the signal as the command would. */
+/* A handler for threads of a library: passes a signal on to the main thread. A child that has not
+ * executed its command yet still has this handler, and dies of the signal as the command would. */
 static void pass_on(int signo)
 {
     int error = errno;
@@ -38,9 +38,10 @@ static void pass_on(int signo)
     errno = error;
 }
 
-/* A library that was loaded with this program (LD_PRELOAD) may have threads here. They block
- * nothing, and the kernel would give them what is for this process: it would die of TERM, and not
- * hear of the end of its command. TSTP stops it as before. */
+/* Has each signal reach the main thread. A library that was loaded with this program (LD_PRELOAD)
+ * may have threads here. They block nothing, and the kernel would give them what is for this
+ * process: it would die of TERM, and not hear of the end of its command. TSTP stops it as before.
+ * */
 static void take_signals_of_threads(void)
 {
     struct sigaction action, pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
@@ -281,7 +282,7 @@ static int execute_names(const struct start *start)
     return denied ? denied : error;
 }
 
-/* Calls nothing, as another process may share this memory. */
+/* Writes a number as text. Calls nothing, as another process may share this memory. */
 static void write_number(char *place, pid_t number)
 {
     size_t length = 1;
@@ -293,15 +294,17 @@ static void write_number(char *place, pid_t number)
         place[--length] = (char)('0' + number % 10);
 }
 
-/* The leader of a group writes that, before it executes the command. False if it must not. */
+/* Notes the caller's group, whose leader it is, before it executes the command. False if it must
+ * not, as a guard has barred it. */
 static bool child_note_take(struct child_note *note)
 {
     int none = 0;
     return atomic_compare_exchange_strong(&note->group, &none, getpid());
 }
 
-/* The child's side. PR_SET_PDEATHSIG does not tell of a parent that died before. A sanitizer would
- * warn of an _exit() on a stack that it does not know. */
+/* The child's side: executes the command, or notes the error as the fault. PR_SET_PDEATHSIG does
+ * not tell of a parent that died before. A sanitizer would warn of an _exit() on a stack that it
+ * does not know. */
 __attribute__((no_sanitize_address)) static int become_command(void *arg)
 {
     const struct start *start = arg;
@@ -327,7 +330,8 @@ __attribute__((no_sanitize_address)) static int become_command(void *arg)
     _exit(127);
 }
 
-/* The caller frees. */
+/* Where the command may be: in the folders of PATH, one name after the other, each with its NUL. An
+ * empty one is the last. The caller frees. */
 static char *list_names(const char *command)
 {
     const char *path = strchr(command, '/') ? NULL : getenv("PATH");
@@ -345,7 +349,8 @@ static char *list_names(const char *command)
     return strbuf_detach(&names);
 }
 
-/* free_start() frees it. */
+/* Makes all that the child needs, since it must not allocate memory itself. free_start() frees it.
+ * */
 static struct start *plan_start(const struct child_plan *plan)
 {
     struct start *start = mem_checked(malloc(sizeof *start));

@@ -142,9 +142,9 @@ static void discard_helper(struct loop_owned *owned)
     free(helper_process);
 }
 
-/* A process that hangs in the kernel, as on a dead network file system, may outlive a KILL for as
- * long as it hangs. It is reaped when it has ended; where no descriptor is left to notice that, its
- * next parent reaps it. */
+/* Ends a helper, and reaps it. A process that hangs in the kernel, as on a dead network file
+ * system, may outlive a KILL for as long as it hangs. It is reaped when it has ended; where no
+ * descriptor is left to notice that, its next parent reaps it. */
 static void reap_helper(struct helper_process *helper_process)
 {
     if (waitpid(helper_process->pid, NULL, WNOHANG) == 0 &&

@@ -73,8 +73,8 @@ void kernel_wait_while(const int *word, int value, int64_t most)
     syscall(SYS_futex, word, FUTEX_WAIT, value, &rest, NULL, 0);
 }
 
-/* A name space of processes has none yet, as a rule, and then the link of what is forked leads
- * nowhere. */
+/* Whether two links of /proc tell two name spaces. A name space of processes has none yet, as a
+ * rule, and then the link of what is forked leads nowhere. */
 static bool differ(const char *name, const char *of_children)
 {
     struct stat own, there;
@@ -135,8 +135,8 @@ static int try_recvmsg(void)
     return (int)recvmsg(-1, &(struct msghdr){0}, 0);
 }
 
-/* A library in front of the C library (LD_PRELOAD) may refuse it as well, or find an end where
- * there is none: this process would hear of no signal. */
+/* Tries read(2), on a pipe with a byte in it. A library in front of the C library (LD_PRELOAD) may
+ * refuse it as well, or find an end where there is none: this process would hear of no signal. */
 static int try_read(void)
 {
     int ends[2];
@@ -214,8 +214,8 @@ static const struct needed_call {
                     {NEED_TO_GUARD, "kill()", try_kill},
                     {NEED_TO_GUARD, "setpgid()", try_setpgid}};
 
-/* A filter's errno may be any. Others are the answers to what is tried here, or say that something
- * is used up. */
+/* Whether a failed call was refused by a sandbox. A filter's errno may be any. Others are the
+ * answers to what is tried here, or say that something is used up. */
 static bool is_refusal(int error)
 {
     static const int others[] = {EBADF, ECHILD, ESRCH, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM};
@@ -226,8 +226,8 @@ static bool is_refusal(int error)
     return true;
 }
 
-/* needs: of enum need. Returns the name of the first such call that is refused, with errno; NULL:
- * none is. */
+/* Tries calls that this program needs. needs: of enum need. Returns the name of the first such call
+ * that is refused, with errno; NULL: none is. */
 static const char *find_refused(unsigned needs)
 {
     for (size_t i = 0; i < sizeof needed_calls / sizeof *needed_calls; i++) {

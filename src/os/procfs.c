@@ -273,9 +273,9 @@ bool procfs_add_children(const struct procfs *procfs, const struct process *proc
 
 /* -- the directory --------------------------------------------------------------------------- */
 
-/* A /proc of another process name space does not know this process, or by several numbers, one for
- * each name space. That line is missing where the kernel has none, and may be too far behind where
- * the user is in hundreds of groups. */
+/* Whether this /proc is that of this process. A /proc of another process name space does not know
+ * this process, or by several numbers, one for each name space. That line is missing where the
+ * kernel has none, and may be too far behind where the user is in hundreds of groups. */
 static bool shows_this_process(const struct procfs *procfs)
 {
     char status[4096];

@@ -13,7 +13,8 @@
  * once, but taking turns is cheaper. */
 #define WAIT_NS (20 * NS_PER_MS)
 
-/* The C library's execve() sets errno, and each thread has one, but not each process. */
+/* Calls execve(2) without the C library, whose function sets errno: each thread has one, but not
+ * each process. */
 #if defined __x86_64__
 #define CAN_SHARE true
 int spawn_execute(const char *path, char *const *argv, char *const *environment)

@@ -10,9 +10,9 @@ void terminal_init(struct terminal *terminal)
     *terminal = (struct terminal){.fd = -1, .job = getpgrp()};
 }
 
-/* /dev/tty, as all standard descriptors may be redirected when a command asks for a password. A
- * root without that file, or in a file system without devices (chroot(2)), leaves these. errno is
- * that of the file. */
+/* Whether this process has a terminal: /dev/tty, as all standard descriptors may be redirected when
+ * a command asks for a password. A root without that file, or in a file system without devices
+ * (chroot(2)), leaves these. errno is that of the file. */
 bool terminal_exists(struct terminal *terminal)
 {
     if (terminal->fd < 0)

@@ -31,7 +31,8 @@ static void wake_by_signal(int signo)
     (void)signo;
 }
 
-/* SIGALRM interrupts flock(2), at that moment and then again and again; 0 ns: never. */
+/* Arms the timer: SIGALRM interrupts flock(2), at that moment and then again and again; 0 ns:
+ * never. */
 static void wake_after(int64_t ns)
 {
     struct itimerval timer = {.it_value = {ns / NS_PER_SEC, ns % NS_PER_SEC / 1000}};
@@ -155,9 +156,9 @@ int token_file_open(struct token_file *file, const char *path, int64_t wait,
 
 /* -- writing --------------------------------------------------------------------------------- */
 
-/* A file without a number may not be on the disk itself: its maker may have been killed before it
- * synced the directory. So the directory comes before the first number: a file with a number stays
- * after a power failure, whenever its maker was killed. */
+/* Syncs the directory that the file is in. A file without a number may not be on the disk itself:
+ * its maker may have been killed before it synced the directory. So the directory comes before the
+ * first number: a file with a number stays after a power failure, whenever its maker was killed. */
 static int sync_directory(const char *path)
 {
     char *target FREED = realpath(path, NULL);
@@ -172,8 +173,9 @@ static int sync_directory(const char *path)
     return error;
 }
 
-/* A limit on the size of files, or a full disk, may take the beginning of a text only; the rest
- * then says why. The old text has room, and takes its place again. */
+/* Writes the text, or what was there before. A limit on the size of files, or a full disk, may take
+ * the beginning of a text only; the rest then says why. The old text has room, and takes its place
+ * again. */
 static int write_or_restore(int fd, const char *text, size_t size, const char *old, size_t old_size)
 {
     ssize_t put = pwrite(fd, text, size, 0);
@@ -188,8 +190,8 @@ static int write_or_restore(int fd, const char *text, size_t size, const char *o
     return error;
 }
 
-/* A higher number is never shorter, so the file is never cut. If the old text is longer, for its
- * zeros or spaces, line ends fill it up. */
+/* Writes the number over the old one. A higher number is never shorter, so the file is never cut.
+ * If the old text is longer, for its zeros or spaces, line ends fill it up. */
 int token_file_write(struct token_file *file, int64_t number)
 {
     char old[TEXT_SIZE], text[TEXT_SIZE + 1];

@@ -76,10 +76,10 @@ static bool was_noted(const struct tree *tree, const struct process *process)
     return false;
 }
 
-/* A process is in a session because it was born in it, so all that are in a session that the tree
- * began are of the tree. Its number is used again only when it is empty, and then for its leader.
- * The two latest looks know each session (run/descendants.c): whoever was born in it since has an
- * ancestor there that they have seen. */
+/* Whether the process is of the tree by its session. A process is in a session because it was born
+ * in it, so all that are in a session that the tree began are of the tree. Its number is used again
+ * only when it is empty, and then for its leader. The two latest looks know each session
+ * (run/descendants.c): whoever was born in it since has an ancestor there that they have seen. */
 static bool is_in_noted_session(const struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
@@ -132,7 +132,8 @@ static bool is_callers(const struct search *search, const struct process *proces
     return process->group == search->group;
 }
 
-/* Anybody may have that name, but hardly a record lock on its standard input as well. */
+/* Whether the process is a local server, or the command of --stop, which is not ended with the
+ * tree. Any process may have that name, but hardly a record lock on its standard input as well. */
 static bool is_spared(const struct search *search, const struct process *process)
 {
     char text[1024] = "";
@@ -155,7 +156,8 @@ static bool may_belong(const struct search *search, const struct process *proces
            !is_spared(search, process) && !is_callers(search, process);
 }
 
-/* As far as the process itself tells. */
+/* Whether the process is of the tree, as far as it tells by itself; MEMBERSHIP_UNKNOWN: its
+ * ancestors tell. */
 static enum membership membership_of(struct search *search, const struct process *process)
 {
     if (process->note != MEMBERSHIP_UNKNOWN)
@@ -165,9 +167,10 @@ static enum membership membership_of(struct search *search, const struct process
     return is_topmost(search, process) ? MEMBER : MEMBERSHIP_UNKNOWN;
 }
 
-/* Notes what it finds for all that it passes on the way up: so no environment is read twice, and
- * thousands that descend from each other are walked along once. Parents read at different times may
- * form a ring, which ends at what is noted. */
+/* Whether the process is of the tree, by itself or through an ancestor. Notes what it finds for all
+ * that it passes on the way up: so no environment is read twice, and thousands that descend from
+ * each other are walked along once. Parents read at different times may form a ring, which ends at
+ * what is noted. */
 static bool belongs_to_tree(struct search *search, struct process *process)
 {
     struct process *top = process;
@@ -185,14 +188,15 @@ static bool belongs_to_tree(struct search *search, struct process *process)
     return found == MEMBER;
 }
 
-/* Without its root as an ancestor, the caller cannot tell descendants of it from others. */
+/* Whether this process can tell the descendants of the root from others: only the root itself, and
+ * its child, see it as an ancestor. */
 static bool knows_descendants(const struct tree *tree)
 {
     return tree->root > 0 && (getpid() == tree->root || getppid() == tree->root);
 }
 
-/* all: read before. A root that dies while it is read, or has died, leaves its descendants to
- * others; so whether descent tells is asked last. */
+/* Begins a search among "all", which were read before. A root that dies while it is read, or has
+ * died, leaves its descendants to others; so whether descent tells is asked last. */
 static void search_init(struct search *search, const struct tree *tree,
                         const struct process_list *all)
 {
@@ -222,6 +226,8 @@ static bool search_from_root(struct search *search, const struct tree *tree,
 
 /* -- looking and signalling ------------------------------------------------------------------ */
 
+/* Whether the process is an agent, which KILL spares for a while: it must end first what it has
+ * started. */
 static bool is_let_off(const struct tree *tree, const struct process *process, int signo)
 {
     return signo == SIGKILL && tree->lenient &&
@@ -346,11 +352,12 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
     return state;
 }
 
-/* From Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its
- * group until both are gone; that of an empty group may become another's before the next call. A
- * later group of the same number begins with a process of that number. Where no pidfd tells, as on
- * an old kernel, in a sandbox, or for want of descriptors, and who asks has not reaped the leader,
- * that is hardly one of this session. */
+/* Whether the command's process group still exists, and is not a later one of that number. From
+ * Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its group
+ * until both are gone; that of an empty group may become another's before the next call. A later
+ * group of the same number begins with a process of that number. Where no pidfd tells, as on an old
+ * kernel, in a sandbox, or for want of descriptors, and who asks has not reaped the leader, that is
+ * hardly one of this session. */
 static bool group_is_ours(const struct tree *tree)
 {
     bool known = tree->leader >= 0;
@@ -378,16 +385,17 @@ static enum tree_state signal_group(const struct tree *tree, int signo)
                                                                                   : TREE_GONE;
 }
 
-/* Whether that it is the command's can be told without a look at its processes: where a pidfd does
- * not tell of a group, that of a leader which has gone may be a later one of the number. */
+/* Whether it can be told without a look at its processes that the group is the command's: where a
+ * pidfd does not tell of a group, that of a leader which has gone may be a later one of the number.
+ * */
 static bool knows_group(const struct tree *tree)
 {
     return tree->leader < 0 || kernel_signal_group(tree->leader, 0) ||
            !kernel_has_gone(tree->leader);
 }
 
-/* Where not everything can be looked at, a look must be repeated: it cannot tell for certain
- * whether the group is the command's. */
+/* Signals the group where not everything can be looked at. A look must then be repeated, as it
+ * cannot tell for certain whether the group is the command's. */
 static enum tree_state signal_unseen(const struct tree *tree, int signo)
 {
     enum tree_state state = signal_group(tree, signo);
@@ -443,8 +451,8 @@ static bool signal_noted(const struct search *search, const struct process_list 
     return found;
 }
 
-/* Signals the command itself, and then its group. Without a pidfd, their number may be another
- * group's. */
+/* Signals the command itself, and what is below it, and then its group. Without a pidfd, their
+ * number may be another group's. Returns whether the command lives. */
 static bool signal_leader(const struct search *search, int signo)
 {
     const struct tree *tree = search->tree;
@@ -510,12 +518,13 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
     return true;
 }
 
-/* Where this process does not inherit the orphans, "all" does not show a process that is born while
- * it is read and whose parent ends before its turn comes. But numbers are given in turn. "last" was
- * the latest one before two lists were read, and processes that were born since are looked at by
- * their numbers, in order, until none is left. A parent that has ended by its turn has forked
- * its child before that, and so the child's number has a later turn; or its number was not later
- * than "last", and then the child is in the second list. */
+/* Signals the processes that were born since "all" was read. Where this process does not inherit
+ * the orphans, "all" does not show a process that is born while it is read and whose parent ends
+ * before its turn comes. But numbers are given in turn: "last" was the latest one before two lists
+ * were read, and processes that were born since are looked at by their numbers, in order, until
+ * none is left. A parent that has ended by its turn has forked its child before that, and so the
+ * child's number has a later turn; or its number was not later than "last", and then the child is
+ * in the second list. */
 static enum tree_state signal_births(const struct tree *tree, const struct process_list *all,
                                      pid_t last, int signo, bool *complete)
 {
@@ -580,7 +589,8 @@ static bool shows_group(const struct process_list *all, pid_t group)
 }
 
 /* Signals the command's process group where /proc does not show the command, which is there: it is
- * hidden, as zombies are not. Or none of the group is shown, when the command has gone. */
+ * hidden, as zombies are not. If members of the group are shown, and the command has gone, these
+ * were signalled with the others. */
 static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
                                            int signo)
 {
@@ -592,7 +602,7 @@ static enum tree_state signal_hidden_group(const struct tree *tree, const struct
     return live ? TREE_LIVE : TREE_GONE;
 }
 
-/* When a pass that must not hold up KILL has to end. */
+/* Until when a pass may take that must not hold up KILL. */
 static struct moment until_kill(const struct tree *tree, int signo)
 {
     return tree->kill_at.ns && signo != SIGKILL ? tree->kill_at : MOMENT_NEVER;
@@ -687,8 +697,8 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     return signal_unseen(tree, signo) == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
 }
 
-/* A cgroup is not empty because none of its processes can be found; but then none of them has to be
- * let off. */
+/* Goes by the cgroup, if there is one, which no process can leave. A cgroup is not empty because
+ * none of its processes can be found; but then none of them has to be let off. */
 enum tree_state tree_signal(const struct tree *tree, int signo)
 {
     bool whole = signo == 0 || (signo == SIGKILL && !tree->lenient);
@@ -712,8 +722,8 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
     return populated == 0 ? TREE_GONE : populated == 1 ? TREE_LIVE : TREE_UNSEEN;
 }
 
-/* Where the kernel does not signal a group by a pidfd, what the process leaves is found behind
- * it. */
+/* Signals a child of "parent" and its group. Where the kernel does not signal a group by a pidfd,
+ * what the process leaves is found behind it. */
 bool tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo)
 {
     struct process process;
@@ -736,6 +746,8 @@ bool tree_is_visible(const struct tree *tree)
     return cgroup_exists(tree->cgroup) || procfs_is_usable(tree->procfs);
 }
 
+/* Looks at the process of that number: while the root has not reaped it, no other has its number.
+ * */
 bool tree_leader_ended(const struct tree *tree)
 {
     struct process leader;

@@ -15,7 +15,7 @@
 
 /* -- the lines of holders and waiters ---------------------------------------------------------- */
 
-/* The next word of a record as a number; false if there is none. */
+/* Takes the next word of a record as a number; false if there is none. */
 static bool take_number(const char **text, int64_t *number)
 {
     const char *end = *text;
@@ -76,8 +76,8 @@ static void read_revocation(const char *text, size_t length, struct revocation *
 
 enum role { HOLDER, WAITER };
 
-/* FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves WHO, and the length
- * of it and the notes behind it. */
+/* Takes FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves WHO, and the
+ * length of it and the notes behind it. */
 static bool take_party(const redisReply *record, const char **text, enum role role,
                        struct lock_party *party, size_t *length)
 {
@@ -183,7 +183,7 @@ static int read_priority(const char *text, size_t length)
     return (int)(*word == '-' ? -number : number);
 }
 
-/* DEADLINE and a party. */
+/* Reads DEADLINE and a party. */
 static bool read_waiter(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
@@ -219,7 +219,7 @@ static const char *limit_behind(const char *word, const char *what)
 /* In front of a version. */
 #define MINIMUM "minimum "
 
-/* MISFIT, now, what, which key. */
+/* Reads MISFIT, now, what, which key. */
 static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     static const struct {
@@ -288,7 +288,8 @@ static void read_holders(const redisReply *reply, size_t i, struct answer *answe
     answer->refused.holder = party_at(reply, i + 3, extra->now_ms, read_holder, &extra->party);
 }
 
-/* The same; or, if there is no holder, the first in the queue. */
+/* Reads an obstacle (4) as the holders. The same; or, if there is no holder, the first in the
+ * queue. */
 static void read_obstacle(const redisReply *reply, size_t i, struct answer *answer,
                           struct redis_extra *extra)
 {
@@ -299,7 +300,7 @@ static void read_obstacle(const redisReply *reply, size_t i, struct answer *answ
     answer->refused.first = party_at(reply, i + 3, extra->now_ms, read_waiter, &extra->party);
 }
 
-/* A fence that scripts can count on from: a larger one would be damaged data to them. */
+/* Reads a fence that scripts can count on from: a larger one would be damaged data to them. */
 static bool read_fence(const char *text, uint64_t *fence)
 {
     int64_t number = 0;
@@ -332,7 +333,8 @@ static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
     return sound;
 }
 
-/* GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored limit...}. */
+/* Reads GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored limit...}.
+ * */
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
@@ -381,8 +383,8 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     answer->refused.next_call_ms = redis_reply_span(reply, 10);
 }
 
-/* A waiter's record: the party that has paused the lock, the ms that are left, and the GLOB of the
- * pause, "" of none. */
+/* Reads a waiter's record: the party that has paused the lock, the ms that are left, and the GLOB
+ * of the pause, "" of none. */
 static bool read_pause(const redisReply *record, int64_t now, struct lock_party *pause,
                        char glob[IDENTITY_WORD_MAX + 1])
 {
@@ -433,8 +435,8 @@ void redis_answer_pauses(const struct redisReply *reply, int64_t now,
     free(text);
 }
 
-/* CLOSED, now, ms until it opens, a place (3), which key, the pause, ms until the next call. A lock
- * that is closed without a pause has a limit of 0. */
+/* Reads CLOSED, now, ms until it opens, a place (3), which key, the pause, ms until the next call.
+ * A lock that is closed without a pause has a limit of 0. */
 static void read_closed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->refused.opens_ms = redis_reply_span(reply, 2);
@@ -446,7 +448,7 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     answer->refused.next_call_ms = redis_reply_span(reply, 8);
 }
 
-/* DONE, now, which key, ms since the run began, the run. */
+/* Reads DONE, now, which key, ms since the run began, the run. */
 static void read_done(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     struct lock_run run;
@@ -475,7 +477,8 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
     read_place(reply, 3, answer, extra);
 }
 
-/* HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign holder. */
+/* Reads HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign holder.
+ * */
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->refused.position = redis_reply_count(reply, 2);
@@ -514,7 +517,7 @@ static void take_revocation(const struct revocation *revoked, struct answer *ans
     answer->refused.revoked = revoked->known ? &extra->revoked : NULL;
 }
 
-/* LOST or ABSENT, now, the holders (4), the run that the lock was taken away from. */
+/* Reads LOST or ABSENT, now, the holders (4), the run that the lock was taken away from. */
 static void read_not_holder(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {

@@ -28,7 +28,7 @@ void redis_call_begin(struct redis_call *call, const struct script *script, cons
         call->keys[i] = prefix ? key_in_store(prefix, keys[i]) : mem_strdup(keys[i]);
 }
 
-/* The place of the argument's name; argc if the call has none. */
+/* Finds an argument of the call. The place of the argument's name; argc if the call has none. */
 static size_t find_argument(const struct redis_call *call, const char *name)
 {
     size_t i = 0;
@@ -123,7 +123,7 @@ bool redis_call_add_mirror(struct redis_call *call, const char *key)
     return true;
 }
 
-/* mirror: NULL: none. */
+/* Adds the argument and the key of another program's lock. mirror: NULL: none. */
 static void add_mirror(struct redis_call *call, const char *mirror)
 {
     char *key = mirror ? redis_mirror_key(mirror) : NULL;
@@ -179,7 +179,7 @@ static void set_mode(struct redis_call *call, enum lock_mode mode, unsigned limi
         set_positive(call, "limit", limit);
 }
 
-/* One number for each key, as a list. */
+/* Sets an argument to one number for each key, as a list. */
 static void set_list(struct redis_call *call, const char *name, const uint64_t *numbers)
 {
     struct strbuf list = {.text = NULL};
@@ -200,8 +200,8 @@ static void set_member(struct redis_call *call, const struct redis_terms *terms,
     call->names_server = true;
 }
 
-/* The options of a place in the queue. One that does not queue has a priority, too: by that it goes
- * before those that wait, or not. */
+/* Sets the arguments about a place: The options of a place in the queue. One that does not queue
+ * has a priority, too: by that it goes before those that wait, or not. */
 static void set_place(struct redis_call *call, const struct acquire_request *request)
 {
     bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;

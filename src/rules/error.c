@@ -107,7 +107,8 @@ enum redis_error redis_error_class(const char *text)
 
 /* -- in words ---------------------------------------------------------------------------------- */
 
-/* Up to 6.2 a server does not tell which command of a script it was, nor which key. */
+/* Words which right the user lacks. Up to 6.2 a server does not tell which command of a script it
+ * was, nor which key. */
 static void explain_right(const char *text, char *out, size_t size)
 {
     static const char before[] = "run the '";

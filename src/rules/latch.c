@@ -15,9 +15,9 @@ static void refuse_latch(struct answer *answer, enum cause cause, const char *te
     snprintf(answer->text, sizeof answer->text, "%s", text);
 }
 
-/* LATCH, now, left, number, word, since, expires, 1 if the call has counted, how many were counted
- * without an id. False if that makes no sense. An open latch is believed only where all of it
- * does. */
+/* Reads LATCH, now, left, number, word, since, expires, 1 if the call has counted, how many were
+ * counted without an id. False if that makes no sense. An open latch is believed only where all of
+ * it does. */
 static bool read_latch(const redisReply *reply, int64_t now, struct latch_state *latch)
 {
     const char *word = redis_reply_string(reply, 4);

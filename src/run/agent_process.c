@@ -31,7 +31,7 @@ static int renewer_main(const void *arg)
     return agent_main(renewer->ends[1], renewer->task);
 }
 
-/* brief: tells it what it is to know from its start; NULL: nothing. */
+/* Forks an agent. brief: tells it what it is to know from its start; NULL: nothing. */
 static int fork_agent(struct agent_process *agent, struct loop *loop, const struct agent_task *task,
                       void (*brief)(void *arg), void *arg)
 {
@@ -71,7 +71,8 @@ int agent_process_start(struct agent_process *agent, struct loop *loop,
     return fork_agent(agent, loop, &task, NULL, NULL);
 }
 
-/* A first death may be by chance. The pauses double, up to a part of the lease. */
+/* How long to wait before another agent is started. A first death may be by chance. The pauses
+ * double, up to a part of the lease. */
 static int64_t pause_after(unsigned deaths, int64_t lease)
 {
     int64_t pause = PAUSE_LEAST_NS;

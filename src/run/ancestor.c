@@ -10,7 +10,7 @@
 /* Two clocks may differ by so much, with the kernel's ticks. */
 #define SLACK_NS (2 * NS_PER_SEC)
 
-/* An rlock before 1.1 tells nothing but the name of its host. */
+/* Whether a holder is on this host. An rlock before 1.1 tells nothing but the name of its host. */
 static bool is_here(const struct identity *who)
 {
     struct identity here = {0};

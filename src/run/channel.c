@@ -41,7 +41,8 @@ bool channel_send(int end, const void *message, size_t size, int fd)
     return sent == (ssize_t)size;
 }
 
-/* The kernel drops a descriptor that this process has no room for. */
+/* Receives a message, and the descriptor that may come with it. The kernel drops a descriptor that
+ * this process has no room for. */
 static ssize_t receive_once(int end, void *message, size_t size, int *fd)
 {
     union descriptor descriptor;
@@ -58,9 +59,9 @@ static ssize_t receive_once(int end, void *message, size_t size, int *fd)
     return got;
 }
 
-/* A process that ends with a message unread makes the next call here fail with ECONNRESET, once,
- * before the messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the last words
- * of an agent must not get lost by that. */
+/* Receives a message. A process that ends with a message unread makes the next call here fail with
+ * ECONNRESET, once, before the messages that it had sent are handed out (unix(7),
+ * net/unix/af_unix.c): the last words of an agent must not get lost by that. */
 int channel_receive(int end, void *message, size_t size, int *fd)
 {
     bool reset = false;

@@ -14,8 +14,8 @@ bool deadline_lets_off(struct lease lease, int64_t killed, struct moment now)
     return killed < TREE_LENIENT_NS && !moment_reached(lease_kill_at(lease), now);
 }
 
-/* A command that continues has until the very end, as a renewal may still come; but not if it wants
- * a signal. */
+/* From when on the lock counts as lost. A command that continues has until the very end, as a
+ * renewal may still come; but not if it wants a signal. */
 static struct moment lost_at(const struct job_plan *plan, const struct supervised *known)
 {
     if (known->dead)

@@ -25,9 +25,10 @@ static void arm_look(struct descendants *descendants, int64_t pause)
              moment_plus(descendants->looked, pause > least ? pause : least));
 }
 
-/* A look that failed is repeated, and the processes noted before it stay. One look may miss a
- * process, but hardly two in a row, so the last two are kept. One that is older than the supervisor
- * is not of the tree, whatever its environment says. */
+/* Notes the processes of the tree as they are now. A look that failed is repeated, and the
+ * processes noted before it stay. One look may miss a process, but hardly two in a row, so the last
+ * two are kept. One that is older than the supervisor is not of the tree, whatever its environment
+ * says. */
 static void look_for_descendants(struct loop_timer *timer)
 {
     struct descendants *descendants = timer->owner;

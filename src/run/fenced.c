@@ -94,7 +94,8 @@ static void start_guard(struct fenced *fenced)
     fenced->guards++;
 }
 
-/* A command that was stopped together with this process has no lease to ask for. */
+/* Brings the loop up to date with the job: its end, or when something is due. A command that was
+ * stopped together with this process has no lease to ask for. */
 static void settle_job(struct fenced *fenced)
 {
     if (fenced->job.state == JOB_PAUSED) {

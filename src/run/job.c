@@ -224,7 +224,7 @@ bool job_is_ended_elsewhere(const struct job *job)
            (!job->ends_command || atomic_load(&job->agent->shared->stop_note.group) < 0);
 }
 
-/* The command of --stop delays TERM. */
+/* When TERM is due. The command of --stop delays TERM. */
 static struct moment term_at(const struct job *job)
 {
     bool runs =
@@ -600,10 +600,10 @@ void job_tick(struct job *job)
 
 /* -- stop and continue ----------------------------------------------------------------------- */
 
-/* The command has been stopped by "signo" and this process follows. The shell that waits for this
- * job must see all of it stopped, as if the command were part of it, so the rest of the job is
- * stopped as well, unless the terminal has done it already. Before the command continues, the agent
- * must verify that the lock is still held. */
+/* Pauses this process with its command. The command has been stopped by "signo" and this process
+ * follows. The shell that waits for this job must see all of it stopped, as if the command were
+ * part of it, so the rest of the job is stopped as well, unless the terminal has done it already.
+ * Before the command continues, the agent must verify that the lock is still held. */
 static void pause_with(struct job *job, int signo)
 {
     bool all = !job->told_to_stop || job->terminal.given;

@@ -144,7 +144,8 @@ static void on_signal(void *owner, int signo)
     leave_if_idle(work);
 }
 
-/* To all that the commands have started, as far as /proc shows that, and to their groups. */
+/* Sends a signal to all that the commands have started, as far as /proc shows that, and to their
+ * groups. */
 static void signal_all(struct work *work, int signo)
 {
     const struct tree tree = {.procfs = &work->procfs, .root = getpid(), .leader = -1};
@@ -156,7 +157,8 @@ static void signal_all(struct work *work, int signo)
             child_signal_group(work->commands[i], signo);
 }
 
-/* These commands need no lock, so no lease is looked at before they are continued. */
+/* Continues commands that are stopped. These commands need no lock, so no lease is looked at before
+ * they are continued. */
 static void on_time(struct loop_timer *timer)
 {
     struct work *work = timer->owner;

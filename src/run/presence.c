@@ -45,8 +45,8 @@ void presence_answered(struct presence *presence)
         presence->state = PRESENCE_ASSUMED;
 }
 
-/* One that was seen running is not looked at again at once: if it has been stopped since, it does
- * not take the grant. */
+/* Looks whether the peer runs. One that was seen running is not looked at again at once: if it has
+ * been stopped since, it does not take the grant. */
 bool presence_confirm(struct presence *presence)
 {
     struct moment now = loop_now(presence->loop);

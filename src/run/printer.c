@@ -63,7 +63,8 @@ static void fail_to_print(struct printer *printer, enum run_event event,
     withdraw_grant(printer);
 }
 
-/* A descriptor that is ready takes at least PIPE_BUF bytes, so this does not block. */
+/* Writes the token. A descriptor that is ready takes at least PIPE_BUF bytes, so this does not
+ * block. */
 static void on_writable(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;
@@ -98,7 +99,7 @@ static void on_time(struct loop_timer *timer)
 
 /* -- hearing the agent ----------------------------------------------------------------------- */
 
-/* The agent may have withdrawn the grant, if this process was stopped. */
+/* Claims the grant. The agent may have withdrawn the grant, if this process was stopped. */
 static void take_held(struct printer *printer, const struct agent_report *held)
 {
     const struct printer_plan *plan = printer->plan;
@@ -220,8 +221,8 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
     }
 }
 
-/* Nothing is sent: that would wake the renewer up in this process's place, and leave time to kill
- * this one. The report behind the last one is its end. */
+/* Looks whether the renewer is still there. Nothing is sent: that would wake the renewer up in this
+ * process's place, and leave time to kill this one. The report behind the last one is its end. */
 bool printer_confirm(const struct printer_plan *plan, struct printer_outcome *outcome)
 {
     struct agent_report report;

@@ -612,9 +612,10 @@ static bool has_room(const struct supervisor *s)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-/* The notifier comes first: processes that exist before the job are not the job's. Calls that a
- * sandbox may refuse come before the agent, which might be granted the lock meanwhile. The rest is
- * prepared while the agent connects, so that nothing can fail when the lock is held. */
+/* Starts the notifier and the agent, and gets all else ready. -1, with errno, if that fails. The
+ * notifier comes first: processes that exist before the job are not the job's. Calls that a sandbox
+ * may refuse come before the agent, which might be granted the lock meanwhile. The rest is prepared
+ * while the agent connects, so that nothing can fail when the lock is held. */
 static int prepare_run(struct supervisor *s)
 {
     struct run_shared *shared;

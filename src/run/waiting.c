@@ -34,9 +34,10 @@ static void show_wait_now(struct loop_timer *timer)
         loop_arm(waiting->loop, timer, moment_plus(loop_now(waiting->loop), pause));
 }
 
-/* An ancestor of this process holds the lock, though RLOCK_OWNER does not name it: the variable was
- * lost on the way, so this is not nested in it. Another holder of a semaphore may make room, and so
- * may those of other keys where some of them are enough. */
+/* Whether this process waits for what it is a part of. An ancestor of this process holds the lock,
+ * though RLOCK_OWNER does not name it: the variable was lost on the way, so this is not nested in
+ * it. Another holder of a semaphore may make room, and so may those of other keys where some of
+ * them are enough. */
 static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
 {
     const struct lock_party *holder = refusal->refused.holder;
@@ -58,7 +59,8 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
     waiting->timer = (struct loop_timer){.fire = show_wait_now, .owner = waiting};
 }
 
-/* Once per run: the limit that the store keeps counts for all clients, whatever they asked for. */
+/* Tells the user of a limit that is not the one asked for. Once per run: the limit that the store
+ * keeps counts for all clients, whatever they asked for. */
 static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
 {
     if (!waiting->request->limit || waiting->request->limit == limit || waiting->told_of_limit)

@@ -73,8 +73,9 @@ static void look_again(struct watchdog *watchdog)
              moment_reached(kill, now) ? look : moment_min(look, kill));
 }
 
-/* After a look that has found no command: a supervisor that has claimed the grant may not have
- * started it yet, and must not any more. False if one was born behind that look. */
+/* Bars the supervisor from starting a command. After a look that has found no command: a supervisor
+ * that has claimed the grant may not have started it yet, and must not any more. False if one was
+ * born behind that look. */
 static bool bar_command(struct watchdog *watchdog)
 {
     if (watchdog_knows_command(watchdog) || !watchdog->shared ||

@@ -132,7 +132,7 @@ static const struct {
     [HTTP_METRICS] = {"/metrics", METRICS_CONTENT_TYPE},
 };
 
-/* A request that has waited for a newer document takes the present one. */
+/* Answers with a document. A request that has waited for a newer document takes the present one. */
 static enum MHD_Result answer_document(struct http *http, struct MHD_Connection *connection,
                                        enum http_document wanted, void **waited)
 {
@@ -319,7 +319,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
     }
 }
 
-/* The time of the oldest clients is over: they have to go. */
+/* Ends connections. The time of the oldest clients is over: they have to go. */
 static void on_limit(struct loop_timer *timer)
 {
     struct http *http = timer->owner;
@@ -358,7 +358,7 @@ static void on_work(struct loop_timer *timer)
     run_daemon(timer->owner);
 }
 
-/* The library would accept connections at one descriptor only. */
+/* Accepts a connection. The library would accept connections at one descriptor only. */
 static void on_connecting(struct loop_io *io, int events)
 {
     struct http *http = io->owner;

@@ -70,7 +70,7 @@ static void print_locks(const struct server *server, struct http_texts *texts)
     free(shown.views);
 }
 
-/* {"error":"…","seen":"…"}, the time of the last answer, or null; and the same in words. */
+/* Prints {"error":"…","seen":"…"}, the time of the last answer, or null; and that in words. */
 static void print_outage(const struct server *server, struct http_texts *texts)
 {
     char seen[DESCRIBE_TIME_SIZE] = "";
@@ -113,7 +113,8 @@ static void publish_locks(void *arg)
     http_publish(server->http, &texts);
 }
 
-/* Called by http: where the answer is no, it waits for what is published next. */
+/* Whether the documents are new enough. Called by http: where the answer is no, it waits for what
+ * is published next. */
 static bool is_fresh(void *arg, enum http_document wanted, bool there)
 {
     struct server *server = arg;
@@ -128,7 +129,7 @@ static bool is_fresh(void *arg, enum http_document wanted, bool there)
     return false;
 }
 
-/* {"store":"…","prefix":"…"} */
+/* Prints {"store":"…","prefix":"…"} */
 static void print_about(struct server *server)
 {
     const struct store_address *address = &server->call.settings.address;
@@ -153,7 +154,7 @@ static bool knows_host(void *arg, const char *host)
     return host_header_is_known(host, server->names, server->name_count);
 }
 
-/* A client without a password cannot keep it busy with checks. */
+/* Whether the user may come in. A client without a password cannot keep it busy with checks. */
 static enum http_admission admits_user(void *arg, const char *user, const char *password)
 {
     struct server *server = arg;

@@ -37,7 +37,8 @@ static bool is_either(const char *scheme, const char *one, const char *other)
     return (one && strcmp(scheme, one) == 0) || (other && strcmp(scheme, other) == 0);
 }
 
-/* "rest" is what follows "SCHEME://", NULL where the address is "SCHEME:". NULL: there is none. */
+/* Finds the kind of a URL's scheme, and whether that means TLS; NULL: there is none. "rest" is what
+ * follows "SCHEME://", NULL where the address is "SCHEME:". */
 static const struct store_kind *find_kind(const char *scheme, const char *rest, bool *tls)
 {
     *tls = false;
@@ -133,9 +134,9 @@ char *url_print(const struct url *url, char *out, size_t size)
     return out;
 }
 
-/* Where url_parse() refuses the text, a '/' within the password may be the reason, or the scheme
- * has rules of its own: then all up to the very last '@' counts, rather too much than too
- * little. */
+/* Finds the password in a URL. Where url_parse() refuses the text, a '/' within the password may be
+ * the reason, or the scheme has rules of its own: then all up to the very last '@' counts, rather
+ * too much than too little. */
 bool url_password_span(const char *text, size_t *start, size_t *length)
 {
     struct url url;
@@ -238,7 +239,7 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* localhost is this host, whatever a name service says. */
+/* Whether both names are of one host. localhost is this host, whatever a name service says. */
 static bool same_host(const char *a, const char *b)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "::1"};

@@ -26,7 +26,7 @@ const char *url_take_number(const char *text, int least, int most, int *out, con
     return NULL;
 }
 
-/* The decoded text is never longer. */
+/* Decodes in place. The decoded text is never longer. */
 const char *url_decode(char *start, const char *end)
 {
     size_t length = (size_t)(end - start);
@@ -39,7 +39,8 @@ const char *url_decode(char *start, const char *end)
     return NULL;
 }
 
-/* A '/' ends the host, so that what stands before one in a password looks like a port. */
+/* Whether a wrong port is rather a password with a '/'. A '/' ends the host, so that what stands
+ * before one in a password looks like a port. */
 static bool has_slash_in_password(const char *text)
 {
     size_t host = strcspn(text, "/");
@@ -70,8 +71,8 @@ const char *url_take_userinfo(struct url *url, char **rest)
     return NULL;
 }
 
-/* An IPv6 address, with a zone as in fe80::1%25eth0 (RFC 6874) or, as people paste it,
- * fe80::1%eth0; getaddrinfo() wants the bare '%'. */
+/* Checks what stands in brackets: An IPv6 address, with a zone as in fe80::1%25eth0 (RFC 6874) or,
+ * as people paste it, fe80::1%eth0; getaddrinfo() wants the bare '%'. */
 static const char *check_ipv6(char *host)
 {
     char *zone = host + strspn(host, DIGITS "abcdefABCDEF:.");

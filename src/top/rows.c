@@ -18,7 +18,8 @@ static bool party_matches(const struct lock_party *party, const char *filter)
            is_in(who->label, filter);
 }
 
-/* A lock is found by its key and by all that its holders and waiters say of themselves. */
+/* Whether the filter fits the lock. A lock is found by its key and by all that its holders and
+ * waiters say of themselves. */
 static bool lock_matches(const struct lock_view *lock, const char *filter)
 {
     bool found = is_in(lock->key, filter);
@@ -104,7 +105,7 @@ static void choose_row(struct rows *rows, size_t number)
     rows->key = rows->count > 0 ? mem_strdup(rows->locks[number].key) : NULL;
 }
 
-/* Where the chosen lock is now; the row in its place if it is gone. */
+/* Finds where the chosen lock is now; the row in its place if it is gone. */
 static size_t find_chosen(const struct rows *rows)
 {
     for (size_t i = 0; rows->key && i < rows->count; i++)

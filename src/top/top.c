@@ -55,7 +55,8 @@ struct top {
 
 /* -- lines of the screen ----------------------------------------------------------------------- */
 
-/* A text without control characters, cut to the window; the whole line has the attributes. */
+/* Puts a line on the screen: A text without control characters, cut to the window; the whole line
+ * has the attributes. */
 static void put_line(int line, attr_t attributes, const char *text, size_t length)
 {
     char *plain FREED = mem_checked(strndup(text, length));
@@ -94,8 +95,8 @@ static bool fits_width(const char *text)
     return utf8_width(text) <= (size_t)COLS;
 }
 
-/* In a narrow window the name goes first, and then the time: the number of locks, or the trouble
- * with the store, says more. */
+/* Draws the first line. In a narrow window the name goes first, and then the time: the number of
+ * locks, or the trouble with the store, says more. */
 static void draw_heading(const struct top *top)
 {
     static const char title[] = "rlock top  ";
@@ -173,8 +174,8 @@ static const struct lock_view *find_lock(const struct top *top, const char *key)
     return NULL;
 }
 
-/* All about one lock, wrapped to the window. Until the store has told its last runs, and while it
- * is away, they are not there. */
+/* Prints all about one lock, wrapped to the window. Until the store has told its last runs, and
+ * while it is away, they are not there. */
 static void print_detail(const struct top *top, struct strbuf *out)
 {
     struct lock_view free_lock = {.key = top->detail};
@@ -199,7 +200,7 @@ static void print_detail(const struct top *top, struct strbuf *out)
     }
 }
 
-/* A text that may be longer than the window, of which the first line is a heading. */
+/* Draws a text that may be longer than the window, of which the first line is a heading. */
 static void draw_text(struct top *top, const char *text)
 {
     size_t room = room_for_rows() + 1, lines = 0, length;
@@ -223,7 +224,7 @@ static const char help[] = "Keys\n"
                            "?             these keys\n"
                            "q             back; quit\n";
 
-/* "? help" is the first, as the last ones may not fit. */
+/* The keys that the last line names. "? help" is the first, as the last ones may not fit. */
 static const char *keys_of(const struct top *top)
 {
     if (top->typing)

@@ -59,8 +59,8 @@ static bool check_node(const struct checkup_plan *plan, struct url_host host,
     return redis_check_server(plan, &url, checkup, NULL, fault, size);
 }
 
-/* Where the user may not ask for the masters, the first node that can be reached is checked: it
- * tells what else the user may not do. */
+/* Checks the first node that answers. Where the user may not ask for the masters, the first node
+ * that can be reached is checked: it tells what else the user may not do. */
 static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                       size_t size)
 {
@@ -76,7 +76,7 @@ static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, 
     return true;
 }
 
-/* read: whether the map could be read. */
+/* Checks all masters that the map names. read: whether the map could be read. */
 static bool check_nodes(const struct checkup_plan *plan, const struct cluster_map *map,
                         const struct answer *read, struct checkup *checkup, char *fault,
                         size_t size)

@@ -164,7 +164,8 @@ static void refresh_map(struct cluster *cluster)
 
 /* -- a request --------------------------------------------------------------------------------- */
 
-/* The node will not do for now; another may have the slot already, or have taken it over. */
+/* The node will not do for now: reads the map, as another one may have the slot already, or have
+ * taken it over; or gives up, if it was read since, or time is over. */
 static void look_elsewhere(struct cluster *cluster)
 {
     cluster->suspect = cluster->node;
@@ -204,7 +205,9 @@ static void send_to_node(struct cluster *cluster, size_t i)
     store_start(store, &operation);
 }
 
-/* A node may not have heard yet what another one is called: the map has that one's address. */
+/* Follows a redirection (MOVED, ASK) to another node. It may have no host, as a node may not have
+ * heard yet what another one is called: that is the same host. One that leads nowhere, or one too
+ * many, is a failure. */
 static void follow_moved(struct cluster *cluster, const char *moved)
 {
     struct cluster_redirection redirection;

@@ -11,7 +11,7 @@
 /* As many nodes as CLUSTER SLOTS may name, a master and its replicas for each range of slots. */
 #define MENTIONS_MAX (8 * CLUSTER_SLOTS)
 
-/* CRC-16 as of XMODEM: polynomial 1021, from 0. */
+/* The checksum that tells a key's slot: CRC-16 as of XMODEM: polynomial 1021, from 0. */
 static unsigned crc16(const char *bytes, size_t size)
 {
     unsigned crc = 0;
@@ -173,7 +173,8 @@ static bool names_host(const redisReply *reply)
            is_host(reply->str, reply->len);
 }
 
-/* [host, port, id, [name, value, …]]: the value of "ip", an empty text if there is none. */
+/* Finds another name of a node: [host, port, id, [name, value, …]]: the value of "ip", an empty
+ * text if there is none. */
 static const char *other_host(const redisReply *node)
 {
     const redisReply *more = node->elements > 3 ? node->element[3] : NULL;
@@ -186,7 +187,7 @@ static const char *other_host(const redisReply *node)
     return "";
 }
 
-/* [host, port, …] as a node; NOWHERE if it has no host that could be asked. */
+/* Reads [host, port, …] as a node; NOWHERE if it has no host that could be asked. */
 static size_t read_node(struct cluster_map *map, const redisReply *reply, const char *asked)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||

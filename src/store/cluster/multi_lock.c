@@ -64,6 +64,7 @@ static struct multi_lock *multi_of(struct store *base)
 
 /* -- the request ------------------------------------------------------------------------------- */
 
+/* Sets the result to one that nothing speaks against so far. */
 static void set_granted(struct multi_lock *multi)
 {
     multi->result.answer =
@@ -141,7 +142,8 @@ static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 
 static void ask_next(struct multi_lock *multi);
 
-/* The answer to the renewal or the release of one key; the keys come one after the other. */
+/* Takes the answer to the renewal or the release of one key; asks about the next one, or reports on
+ * all. Of a renewal, one key that is lost is as bad as all. */
 static void on_key_answer(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -212,7 +214,7 @@ static enum release_sent release_nowait(struct store *base, const struct release
     return all;
 }
 
-/* Whether waiting for it is of use. */
+/* Whether others have the key, so that waiting for it is of use. */
 static bool is_taken(const struct answer *answer)
 {
     return answer->cause == CAUSE_HELD || answer->cause == CAUSE_CLOSED;
@@ -302,7 +304,9 @@ static bool has_taken(const struct multi_lock *multi)
     return false;
 }
 
-/* Notes the answer about the key. A place stays until it is released or used. */
+/* Notes what this owner has of the key by its answer: the lock, a place in the queue, where it is
+ * going to wait (queued), or nothing. A place stays until it is released or used. Anything that may
+ * have been done counts as held. */
 static void note_answer(struct multi_lock *multi, const struct answer *answer, bool queued)
 {
     enum hold *hold = &multi->holds[multi->key];
@@ -347,7 +351,8 @@ static void key_taken(void *arg, const struct answer *answer)
     release_taken(multi, answer);
 }
 
-/* The one that is waited for; after it, and where there is none, by their bytes. */
+/* Returns which key is asked for next: the one that is waited for; after it, and where there is
+ * none, by their bytes. */
 static size_t next_to_take(const struct multi_lock *multi)
 {
     if (!has_taken(multi) && multi->waiting < multi->key_count)

@@ -57,7 +57,7 @@ struct cluster_nodes {
 
 /* -- the nodes --------------------------------------------------------------------------------- */
 
-/* The node's URL is the Cluster's, with one host. */
+/* How the ith node is reached: its URL is the Cluster's, with one host. */
 static struct cluster_way *way_to(struct cluster_nodes *nodes, size_t i)
 {
     struct cluster_node *node = &nodes->map.nodes[i];
@@ -111,7 +111,8 @@ void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i)
     way_to(nodes, i)->used = true;
 }
 
-/* A reading of the map knows nodes by their numbers, so none is forgotten meanwhile. */
+/* Closes the connections that were not used since the last time, and forgets nodes that are gone. A
+ * reading of the map knows nodes by their numbers, so none is forgotten meanwhile. */
 void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 {
     for (size_t i = 0; i < nodes->map.node_count; i++) {
@@ -142,7 +143,8 @@ static void continue_soon(struct cluster_nodes *nodes)
     loop_arm(nodes->loop, &nodes->onward, loop_now(nodes->loop));
 }
 
-/* The first one that cannot tell says why, but one that is full comes before: it will tell when it
+/* Notes why a node could not tell the map, if that says more than what was noted before: the reason
+ * of the first one that was asked does, but one that is full comes before, as it will tell when it
  * takes one more client. The others say whether any of them is there. */
 static void fail_with(struct attempt *attempt, const struct answer *why)
 {
@@ -216,7 +218,7 @@ static void on_answer(void *arg, redisReply *const *replies, size_t count,
     }
 }
 
-/* For another one; the oldest makes room. */
+/* Returns room for another attempt; if there is none, ends the oldest. */
 static struct attempt *make_room(struct cluster_nodes *nodes)
 {
     struct attempt *room = &nodes->attempts[0];

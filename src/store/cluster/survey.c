@@ -45,8 +45,8 @@ static void keep_view(void *arg, const struct lock_view *view)
     lock_views_add(&survey->views, view);
 }
 
-/* The survey begins anew as long as "retry_until" says and no longer: the nodes that are there
- * would answer again and again. */
+/* A master has answered a part. The survey begins anew as long as "retry_until" says and no longer:
+ * the nodes that are there would answer again and again. */
 static void on_progress(void *arg)
 {
     struct cluster_survey *survey = arg;

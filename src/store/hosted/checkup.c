@@ -157,8 +157,9 @@ static void check_clock(struct probe *probe)
         add_finding(probe, "clock", LEVEL_FINE, "the server's clock agrees with this host's", "");
 }
 
-/* A proxy that splits reads from writes may send reads to another server.
- * Requests for locks say at once that they write, and go to the one that takes the writes. */
+/* Tells whether reads and writes go to one server. A proxy that splits reads from writes may send
+ * reads to another server. Requests for locks say at once that they write, and go to the one that
+ * takes the writes. */
 static void check_reads(struct probe *probe)
 {
     char sql[200], writer[sizeof probe->values[0]];
@@ -297,7 +298,8 @@ static bool check_tables(struct probe *probe)
 
 /* -- connections ------------------------------------------------------------------------------- */
 
-/* All in decimal; "own": how many of them this user may have, if that is less. */
+/* Tells whether there is room for more connections. All in decimal; "own": how many of them this
+ * user may have, if that is less. */
 static void tell_connections(struct probe *probe, const char *taken, const char *most,
                              const char *own)
 {
@@ -381,7 +383,8 @@ static void check_pg_order(struct probe *probe)
     strbuf_free(&text.out);
 }
 
-/* The search_path of a user decides which schema's tables it finds. */
+/* Tells whether the tables are in more than one schema. The search_path of a user decides which
+ * schema's tables it finds. */
 static void check_pg_schemas(struct probe *probe)
 {
     struct sql_text text = text_of(probe);
@@ -399,9 +402,9 @@ static void check_pg_schemas(struct probe *probe)
     strbuf_free(&text.out);
 }
 
-/* A pooler may give each statement to another session: then two connections have one, or one has
- * two. It may give them to each session in turn: of two in turn the same one answers every second
- * statement. */
+/* Tells whether a pooler is between this host and the server. A pooler may give each statement to
+ * another session: then two connections have one, or one has two. It may give them to each session
+ * in turn: of two in turn the same one answers every second statement. */
 static void check_pg_pooler(struct probe *probe)
 {
     static const char session[] = "SELECT pg_backend_pid()";
@@ -477,8 +480,8 @@ static const char *semi_sync(struct probe *probe, const char *kind, const char *
     return ask_sql(probe, sql) ? probe->values[1] : "";
 }
 
-/* The server waits for a replica with each commit; but where it may do without one, it tells no
- * client that it does. */
+/* Tells whether commits wait for a replica. The server waits for a replica with each commit; but
+ * where it may do without one, it tells no client that it does. */
 static void judge_my_replicas(struct probe *probe)
 {
     struct diagnosis *diagnosis = &probe->server->diagnosis;
@@ -523,7 +526,8 @@ static void check_my_replicas(struct probe *probe)
         add_finding(probe, "replicas", LEVEL_FINE, "none that this user can see", "");
 }
 
-/* A TIMESTAMP has no value for the hour that the session's zone leaves out in spring. */
+/* Tells whether times in ShedLock's table are safe. A TIMESTAMP has no value for the hour that the
+ * session's zone leaves out in spring. */
 static void check_my_shedlock(struct probe *probe)
 {
     if (!ask_sql(probe,
@@ -543,7 +547,8 @@ static void check_my_shedlock(struct probe *probe)
         "ALTER TABLE shedlock MODIFY lock_until DATETIME(3) NOT NULL, or the server in UTC");
 }
 
-/* A host that publishes a message ends the sleep of the waiter by another connection. */
+/* Tells whether the user may wake waiters up. A host that publishes a message ends the sleep of the
+ * waiter by another connection. */
 static void check_my_wake_up(struct probe *probe)
 {
     char sql[240] = "KILL QUERY ";
@@ -559,7 +564,8 @@ static void check_my_wake_up(struct probe *probe)
         "connect to the server itself, or pool sessions");
 }
 
-/* With a binary log, what is not there after a crash is rolled back. */
+/* Tells what a MySQL server may lose in a crash. With a binary log, what is not there after a crash
+ * is rolled back. */
 static void check_my_durability(struct probe *probe)
 {
     struct sql_text text = text_of(probe);
@@ -703,8 +709,8 @@ static enum level level_of(const char *word)
                                           : LEVEL_UNFIT;
 }
 
-/* The host does the tests (host/driver_kit, host/etcd_doctor). Behind a lie, no more of them tell
- * anything. */
+/* Has the host do these tests, and takes the findings. The host does the tests (host/driver_kit,
+ * host/etcd_doctor). Behind a lie, no more of them tell anything. */
 static void examine_by_host(struct probe *probe, const char *const *tests)
 {
     const struct store_address *address = probe->plan->address;

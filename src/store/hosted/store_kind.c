@@ -38,7 +38,7 @@ static const char *take_table(struct url *url, char *value)
     return NULL;
 }
 
-/* The path fits into the address of a Unix socket. */
+/* Takes the path of a socket from a URL. The path fits into the address of a Unix socket. */
 static const char *take_socket(struct url *url, char *value)
 {
     const char *fault = url_decode(value, value + strlen(value));
@@ -173,7 +173,8 @@ static void print_url(const struct url *url, char *out, size_t size)
 /* Of a program in a file system, without what comes before it. */
 #define DRIVER_NAME_MAX 200
 
-/* A driver's argument is seen by every user of the host. */
+/* Why a driver's argument is wrong, or NULL. It must not have a password, as every user of the host
+ * sees it. */
 static const char *check_argument(const char *text)
 {
     const char *mark = strstr(text, "://"), *host = mark ? mark + 3 : text;

@@ -294,8 +294,8 @@ static bool has_ended(const struct local_place *place, int64_t timeout)
     return true;
 }
 
-/* The server's number may be another process's by the time that it is signalled. A descriptor is
- * the server's if the number still is when the descriptor is open. */
+/* Signals the server. The server's number may be another process's by the time that it is
+ * signalled. A descriptor is the server's if the number still is when the descriptor is open. */
 static void signal_server(const struct local_place *place, int signo)
 {
     pid_t pid = local_server(place);
@@ -326,7 +326,8 @@ bool local_force_end(const struct local_place *place, int64_t timeout)
 
 enum state { STATE_DEAD, STATE_LOADING, STATE_UP };
 
-/* A server that takes connections but is silent is left to its clients to judge. */
+/* Whether the local server takes connections. A server that takes connections but is silent is left
+ * to its clients to judge. */
 static enum state listen_to(int fd)
 {
     const struct timeval timeout = {.tv_sec = ANSWER_SEC};
@@ -396,10 +397,10 @@ static bool find_program(char *path, size_t size)
     return false;
 }
 
-/* Standard input is the file that says who the server is; a record lock stays over exec, is not
- * inherited by the children that rewrite its data, and would go with any other descriptor of that
- * file that is closed. The lock on its directory keeps systemd-tmpfiles from cleaning it up as
- * old. */
+/* Gives the server its descriptors. Standard input is the file that says who the server is; a
+ * record lock stays over exec, is not inherited by the children that rewrite its data, and would go
+ * with any other descriptor of that file that is closed. The lock on its directory keeps
+ * systemd-tmpfiles from cleaning it up as old. */
 static bool take_descriptors(const struct local_place *place, int log)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -416,8 +417,9 @@ static bool take_descriptors(const struct local_place *place, int log)
     return fcntl(STDIN_FILENO, F_SETLK, &lock) == 0 && fchdir(DIRECTORY_FILENO) == 0;
 }
 
-/* The server outlives this process, and others need it: it must not inherit this one's limits, nor
- * its place behind other programs (nice(1), chrt(1)), as far as this user may change them. */
+/* Sets the limits of a server that is about to begin to what they can be. The server outlives this
+ * process, and others need it: it must not inherit this one's limits, nor its place behind other
+ * programs (nice(1), chrt(1)), as far as this user may change them. */
 static void be_unlimited(void)
 {
     static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE};
@@ -434,9 +436,10 @@ static void be_unlimited(void)
         setpriority(PRIO_PROCESS, 0, 0);
 }
 
-/* appendfsync no: each write is handed to the kernel before it is answered, so a server that is
- * killed loses nothing. With "everysec" it delays writes while the disk is slow. A power failure
- * loses locks, but also ends all their holders: they were on this host. */
+/* Becomes redis-server, with all options that it needs. appendfsync no: each write is handed to the
+ * kernel before it is answered, so a server that is killed loses nothing. With "everysec" it delays
+ * writes while the disk is slow. A power failure loses locks, but also ends all their holders: they
+ * were on this host. */
 __attribute__((noreturn)) static void become_server(const struct local_place *place, int log)
 {
     static const char *const options[][2] = {{"--port", "0"},
@@ -488,7 +491,7 @@ static bool make_link(const struct local_place *place, char *fault, size_t size)
     return false;
 }
 
-/* Even with a full disk it starts, and can say so. */
+/* Opens the server's log. Even with a full disk it starts, and can say so. */
 static int open_log(const struct local_place *place, off_t *start)
 {
     struct stat stat;
@@ -592,8 +595,9 @@ static bool find_socket(char *socket, size_t size)
     return true;
 }
 
-/* Any number of processes may call it at once, and all find the server that the first has started,
- * when it has read its data. Waits, too, while another process starts or stops the server. */
+/* Starts the user's own server, if it does not run. Any number of processes may call it at once,
+ * and all find the server that the first has started, when it has read its data. Waits, too, while
+ * another process starts or stops the server. */
 static bool start_local_server(char *socket, size_t socket_size, char *fault, size_t size)
 {
     struct local_place place;

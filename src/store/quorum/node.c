@@ -7,7 +7,8 @@
 
 static void on_answer(void *arg, const struct answer *answer);
 
-/* The requests are copied, as some of each depends on the node and on the order. */
+/* Sends the node's store the request of the order. The requests are copied, as some of each depends
+ * on the node and on the order. */
 static void begin_order(struct quorum_node *node, const struct quorum_order *order)
 {
     const struct quorum_requests *requests = node->requests;

@@ -13,7 +13,8 @@ void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, in
     memset(quorum->ballots, 0, count * sizeof *quorum->ballots);
 }
 
-/* An address may lead to another server since it was used last, and two to one. */
+/* Whether that server has voted already, at another address. An address may lead to another server
+ * since it was used last, and two to one. */
 static bool has_voted(const struct quorum *quorum, size_t node, const char *server)
 {
     for (size_t i = 0; *server && i < quorum->count; i++) {
@@ -296,9 +297,10 @@ static size_t count_agreeing(const struct quorum *quorum, size_t key,
     return count;
 }
 
-/* A nested lock has the fence of its ancestor, not that of a node which does not know the ancestor;
- * and that which most nodes know, since one may have executed the ancestor's request late, and have
- * not been told yet which fence was settled on. */
+/* Whether one grant of the key counts rather than another. A nested lock has the fence of its
+ * ancestor, not that of a node which does not know the ancestor; and that which most nodes know,
+ * since one may have executed the ancestor's request late, and have not been told yet which fence
+ * was settled on. */
 static bool outranks(const struct quorum *quorum, size_t key, const struct lock_grant *one,
                      const struct lock_grant *other)
 {

@@ -120,9 +120,9 @@ static enum store_verb mending_order(const struct quorum_store *store,
     return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
 }
 
-/* An entry that is missing after a release that was not answered was released by that. Otherwise it
- * is a vote against, if the owner had acquired it (another process of its, in a majority), or none:
- * this process knows which nodes had it. */
+/* The vote that a reply to a release is. An entry that is missing after a release that was not
+ * answered was released by that. Otherwise it is a vote against, if the owner had acquired it
+ * (another process of its, in a majority), or none: this process knows which nodes had it. */
 static enum vote judge_releasing(const struct quorum_store *store, const struct quorum_node *node,
                                  const struct quorum_reply *reply)
 {
@@ -207,9 +207,9 @@ static bool is_fault(const struct quorum_store *store, const struct answer *hear
 
 /* -- beginning and ending ---------------------------------------------------------------------- */
 
-/* A node may have given the lock to others once the lease is over that it has granted. So all of a
- * majority must have granted it within one lease: else another holder could come between, whose
- * fence is higher than the one settled on. */
+/* Begins to count votes by that rule. A node may have given the lock to others once the lease is
+ * over that it has granted. So all of a majority must have granted it within one lease: else
+ * another holder could come between, whose fence is higher than the one settled on. */
 static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 {
     int64_t lease = store->requests.acquire.lease;
@@ -264,8 +264,8 @@ static void set_fences(struct quorum_requests *requests, const struct lock_grant
     requests->terms.fences = requests->fences;
 }
 
-/* A majority has granted it. Now all that did get the highest fence; those that have it already
- * agree. */
+/* Settles on one fence. A majority has granted it. Now all that did get the highest fence; those
+ * that have it already agree. */
 static void settle_fence(struct quorum_store *store)
 {
     struct quorum_round *round = &store->round;

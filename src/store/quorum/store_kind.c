@@ -32,7 +32,7 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
 
 /* -- for the doctor: is it fit to hold locks? -------------------------------------------------- */
 
-/* Two URLs may lead to one server by different names. */
+/* Finds a server that is in the URLs twice. Two URLs may lead to one server by different names. */
 static bool find_double(const struct redis_memory *memories, size_t count,
                         struct diagnosis *diagnosis)
 {

@@ -28,7 +28,7 @@ static void on_broken(void *arg, const char *why)
     former->kept = false;
 }
 
-/* Each of the two gets the other one's events. */
+/* Swaps the former connection and the present one: each of the two gets the other one's events. */
 static void exchange_events(struct former_conn *former, struct conn **conn)
 {
     struct conn *mine = former->conn, *other = *conn;

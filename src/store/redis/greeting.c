@@ -166,9 +166,10 @@ int redis_greeting_replicas(const struct redisReply *role)
     return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
 }
 
-/* A user without ROLE, TIME or INFO loses a check, not the lock, whether the right is missing or a
- * command of that name; a connection without a name loses nothing. But a server that takes no
- * clients says so in reply to the first command. */
+/* Whether the greeting continues after an error in that step. A user without ROLE, TIME or INFO
+ * loses a check, not the lock, whether the right is missing or a command of that name; a connection
+ * without a name loses nothing. But a server that takes no clients says so in reply to the first
+ * command. */
 static bool does_without(const struct redis_greeting *greeting, const char *error)
 {
     bool missing = strncmp(error, "NOPERM", 6) == 0 || strstr(error, "unknown command");
@@ -180,8 +181,8 @@ static bool does_without(const struct redis_greeting *greeting, const char *erro
                        (greeting->step == STEP_INFO && greeting->identity == IDENTITY_WANTED));
 }
 
-/* A host replies "OK N", how often a waiter may ask in ms, or "OK ADDRESS", where it found the
- * database. */
+/* Takes a host's reply to the greeting. A host replies "OK N", how often a waiter may ask in ms, or
+ * "OK ADDRESS", where it found the database. */
 static void hear_host(struct redis_greeting *greeting, const struct redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_STATUS || strncmp(reply->str, "OK ", 3) != 0)
@@ -191,7 +192,8 @@ static void hear_host(struct redis_greeting *greeting, const struct redisReply *
         snprintf(greeting->address, sizeof greeting->address, "%s", words);
 }
 
-/* INFO has run_id:0123456789abcdef0123456789abcdef01234567 among other lines. */
+/* Notes the process of the server. INFO has run_id:0123456789abcdef0123456789abcdef01234567 among
+ * other lines. */
 static void hear_run_id(struct redis_greeting *greeting, const struct redisReply *reply)
 {
     static const char name[] = "\nrun_id:";

@@ -116,7 +116,7 @@ static bool may_be_done(const struct redis_session *session)
     return session->batch.state == BATCH_SENT;
 }
 
-/* A host finishes what it was told last, and ends by itself. */
+/* Ends the host. A host finishes what it was told last, and ends by itself. */
 static void end_program(struct redis_session *session)
 {
     if (session->program && session->phase == PHASE_DETACHED)
@@ -231,9 +231,9 @@ static void fail_unreachable(struct redis_session *session, const char *why)
 
 /* -- the end of an attempt ------------------------------------------------------------------- */
 
-/* A server that may just be moving to another host is searched for again, as long as there is time;
- * but what may have been done is reported first. Of several failures, the one that says most is
- * reported. */
+/* Retries later, or fails. A server that may just be moving to another host is searched for again,
+ * as long as there is time; but what may have been done is reported first. Of several failures, the
+ * one that says most is reported. */
 static void retry_or_fail(struct redis_session *session, const struct answer *why)
 {
     struct moment now = loop_now(session->loop);
@@ -288,7 +288,7 @@ static void fail_soon(struct redis_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
-/* No connection could be begun: the one before may have the last descriptor. */
+/* Fails by errno. No connection could be begun: the one before may have the last descriptor. */
 static void fail_by_errno(struct redis_session *session)
 {
     bool kept_out = errno == EACCES && session->url->path;

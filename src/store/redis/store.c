@@ -783,8 +783,8 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
 }
 
-/* Each batch of a survey has as much time as the operation was given. A replica would answer it as
- * well, so the first one asks for the role again. */
+/* Begins a survey. Each batch of a survey has as much time as the operation was given. A replica
+ * would answer it as well, so the first one asks for the role again. */
 static void call_survey(struct redis_store *store, const struct survey_request *request)
 {
     store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request,

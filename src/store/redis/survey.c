@@ -303,7 +303,7 @@ static void hear_lock(struct redis_survey *survey, struct entry *entry, const ch
     }
 }
 
-/* A latch that does not exist is not reported. */
+/* Takes the reply about a latch, and reports it. A latch that does not exist is not reported. */
 static void hear_latch(struct redis_survey *survey, const char *key, const redisReply *reply,
                        struct answer *answer)
 {
@@ -317,7 +317,7 @@ static void hear_latch(struct redis_survey *survey, const char *key, const redis
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 
-/* A key that is not a lock any more need not be marked. */
+/* Takes the reply to the mark of a lock. A key that is not a lock any more need not be marked. */
 static void hear_mark(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
     struct redis_extra extra;

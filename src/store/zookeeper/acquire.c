@@ -533,7 +533,7 @@ static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- beginning, or continuing ------------------------------------------------------------------ */
 
-/* The session is begun first: its password belongs into the nodes. */
+/* Begins an acquisition. The session is begun first: its password belongs into the nodes. */
 void zk_begin(struct zk_store *store)
 {
     const struct acquire_request *request = &store->request;

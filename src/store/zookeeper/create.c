@@ -37,8 +37,9 @@ static const char *parent_of(const struct zk_store *store, const struct zk_nodes
         ->branches[makes_holders(nodes) ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
-/* An owner that nests in a holder has its number, and so is before all that wait. With a limit it
- * has a lease at once, whose number says nothing. The names are as Curator makes them. */
+/* Adds the creation of the owner's nodes. An owner that nests in a holder has its number, and so is
+ * before all that wait. With a limit it has a lease at once, whose number says nothing. The names
+ * are as Curator makes them. */
 void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
 {
     const char *const *words = words_of(store, nodes);

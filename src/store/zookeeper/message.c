@@ -54,7 +54,7 @@ void jute_end(struct strbuf *out, size_t frame)
     memcpy(out->text + frame - sizeof length, &length, sizeof length);
 }
 
-/* The next "size" bytes; NULL if there are less. */
+/* Takes the next "size" bytes; NULL if there are less. */
 static const char *take_bytes(struct jute_in *in, size_t size)
 {
     const char *at = in->at;
@@ -239,8 +239,8 @@ void zk_multi(struct zk_batch *batch)
     batch->multi = begin_request(batch, OP_MULTI);
 }
 
-/* The header of each operation of a transaction. In place of another operation, one with the number
- * of an error ends it. */
+/* Adds the header of each operation of a transaction. In place of another operation, one with the
+ * number of an error ends it. */
 static struct strbuf *put_operation(struct zk_batch *batch, int operation)
 {
     struct strbuf *out = &batch->out;

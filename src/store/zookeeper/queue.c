@@ -100,7 +100,7 @@ static bool read_number(const char *name, size_t size, int32_t *number)
     return negative || value <= INT32_MAX;
 }
 
-/* 32 hexadecimal digits, perhaps with hyphens, that the name begins with, as a UUID. */
+/* Reads 32 hexadecimal digits, perhaps with hyphens, that the name begins with, as a UUID. */
 static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
 {
     size_t used = 0;

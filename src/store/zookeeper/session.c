@@ -441,7 +441,8 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
         stream_refuse(link->stream, "what answers there is not a ZooKeeper server");
 }
 
-/* A server without a majority ends each connection that says something, without a word. */
+/* A connection has ended, and the phase tells what that means. A server without a majority ends
+ * each connection that says something, without a word. */
 static void on_broken(void *arg, const char *why)
 {
     struct zk_link *link = arg;

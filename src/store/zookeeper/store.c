@@ -54,8 +54,8 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
     return ZK_OK;
 }
 
-/* An owner that has lost one of its keys has lost all: its other nodes must not stay until the
- * session of the process that made them ends. */
+/* Deletes the owner's other nodes. An owner that has lost one of its keys has lost all: its other
+ * nodes must not stay until the session of the process that made them ends. */
 static void drop_rest(struct zk_store *store, size_t lost)
 {
     bool any = false;
@@ -384,7 +384,8 @@ static void on_lingered(struct loop_timer *timer)
     zk_check_turn(timer->owner);
 }
 
-/* A session that has made nothing is closed; one that has is left to its timeout. */
+/* Closes the store. A session that has made nothing is closed; one that has is left to its timeout.
+ * */
 static void zk_end(struct store *base)
 {
     struct zk_store *store = zk_store_of(base);

@@ -63,7 +63,8 @@ static bool info_says(const char *info, const char *name, const char *value)
     return info_text(info, name, text, sizeof text) && strcmp(text, value) == 0;
 }
 
-/* "slave0:ip=10.0.0.2,port=6379,state=online,offset=…" */
+/* Counts the replicas that INFO lists as online, in lines of
+ * "slave0:ip=10.0.0.2,port=6379,state=online,offset=…" */
 static int64_t count_replicas(const char *info)
 {
     int64_t count = 0, listed = UNTOLD;
@@ -168,7 +169,7 @@ static void read_grace(struct server_facts *facts, const redisReply *reply)
     grace->until_ms = number_of(text_at(reply, 3));
 }
 
-/* HELLO needs no right but that of being connected. */
+/* Takes the reply to HELLO. HELLO needs no right but that of being connected. */
 void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
 {
     for (size_t i = 0; i < FACTS; i++) {
@@ -261,7 +262,7 @@ static int64_t clock_of(const redisReply *reply)
     return us >= 0 && us < CLOCK_MAX_NS / NS_PER_US ? us * NS_PER_US : UNTOLD;
 }
 
-/* An error takes as long on the way as an answer does. */
+/* Notes how long a reply took. An error takes as long on the way as an answer does. */
 static void hear_ping(struct probe *probe, redisReply *const *replies)
 {
     int64_t took = moment_until(probe->sent, probe->answered);
@@ -339,7 +340,8 @@ static void hear_markers(struct probe *probe, redisReply *const *replies)
     probe->facts->memory.told = probe->answered;
 }
 
-/* Only reads the markers: the first request with --grace, or in a quorum, writes them. */
+/* Asks for the time and for both markers. Only reads the markers: the first request with --grace,
+ * or in a quorum, writes them. */
 static bool ask_markers(struct probe *probe)
 {
     char *epoch = redis_marker(probe->address->prefix, "epoch");
@@ -386,7 +388,8 @@ static const char *const replayed[][4] = {
     {"HSET", "f", "v"}, {"HDEL", "f"}, {"PEXPIREAT", "1"}, {"DEL"}};
 #define REPLAYED (sizeof replayed / sizeof *replayed)
 
-/* The server says, as a text, why it would deny a command; an error tells nothing. */
+/* Takes the replies about the user "default". The server says, as a text, why it would deny a
+ * command; an error tells nothing. */
 static void hear_replay(struct probe *probe, redisReply *const *replies)
 {
     probe->facts->replay = REPLAY_ALLOWED;

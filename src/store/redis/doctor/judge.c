@@ -26,7 +26,7 @@
 
 /* -- what it is ------------------------------------------------------------------------------ */
 
-/* 0: not known. */
+/* The first number of the version; 0: not known. */
 static int64_t major_version(const struct server_facts *facts)
 {
     const char *version = facts->figures.version;
@@ -300,7 +300,8 @@ static void judge_persistence(const struct server_facts *facts,
                       "its last snapshot failed; it may refuse all writes");
 }
 
-/* An append-only file that cannot be replayed is a file that is not there. */
+/* Tells whether a restart could replay the scripts' writes. An append-only file that cannot be
+ * replayed is a file that is not there. */
 static void judge_replay(const struct server_facts *facts, const struct requirements *requirements,
                          struct diagnosis *diagnosis)
 {
@@ -376,8 +377,8 @@ static void judge_read_only(const struct server_facts *facts, struct diagnosis *
 
 /* -- connections ----------------------------------------------------------------------------- */
 
-/* A connection that waits for a message is not idle to Redis; one of a holder is, between
- * renewals. */
+/* Tells whether the server ends connections that are idle. A connection that waits for a message is
+ * not idle to Redis; one of a holder is, between renewals. */
 static void judge_timeout(const struct server_facts *facts, const struct requirements *requirements,
                           struct diagnosis *diagnosis)
 {

@@ -35,10 +35,10 @@ const struct right rights[RIGHTS_MAX] = {
     {"info", "INFO server", RIGHT_MEMORY, false},
 };
 
-/* Up to Redis 6.2: "NOPERM this user has no permissions to run the 'hget' command or its
- * subcommand", "… to access one of the keys used as arguments"; from 7.0: "… to run the
- * 'hget' command", "… to access a key"; EXEC's is wrapped in an EXECABORT. A command that
- * was renamed is unknown. */
+/* Tells what an error says of rights. Up to Redis 6.2: "NOPERM this user has no permissions to run
+ * the 'hget' command or its subcommand", "… to access one of the keys used as arguments";
+ * from 7.0 on: "… to run the 'hget' command", "… to access a key"; EXEC's is wrapped in an
+ * EXECABORT. A command that was renamed is unknown. */
 enum rights_lack rights_judge(const char *error)
 {
     if (strstr(error, "unknown command"))
@@ -154,7 +154,7 @@ void judge_rights_cure(const struct server_facts *facts, const struct requiremen
              channels ? 100 : 0, requirements->prefix, channels ? ":*" : "", words.text);
 }
 
-/* The first of several findings has the advice for all. */
+/* Adds a finding about rights. The first of several findings has the advice for all. */
 static void add_lack(const struct server_facts *facts, const struct requirements *requirements,
                      enum level level, const char *text, struct diagnosis *diagnosis, bool *advised)
 {

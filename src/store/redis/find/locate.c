@@ -123,7 +123,8 @@ void locator_stay(struct locator *locator)
         addresses->found[i] = before[(at + 1 + i) % count];
 }
 
-/* A name service that fails, or does not know the name any more, says nothing about the server. */
+/* The name was looked up: reports the addresses, or those of before. A name service that fails, or
+ * does not know the name any more, says nothing about the server. */
 static void on_resolved(void *arg, int count, const char *fault)
 {
     struct locator *locator = arg;
@@ -194,7 +195,8 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
     }
 }
 
-/* Whether their password has changed, and what is in its file by now is another one. */
+/* Whether the Sentinels' password has changed, and the file has another one by now, which is taken.
+ * */
 static bool renews_login(struct locator *locator, const struct sentinel_vote *vote)
 {
     return vote->outcome == SENTINELS_DENY &&

@@ -12,7 +12,8 @@ bool sentinel_votes(const struct sentinel_word *word)
     return word->said == SENTINEL_NAMES || word->said == SENTINEL_UNKNOWN;
 }
 
-/* A Sentinel with two addresses has one vote: that of the first address that answered. */
+/* Whether the ith Sentinel's word counts. A Sentinel with two addresses has one vote: that of the
+ * first address that answered. */
 static bool has_own_vote(const struct sentinel_word *words, size_t count, size_t i)
 {
     const struct sentinel_word *word = &words[i];

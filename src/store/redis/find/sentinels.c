@@ -101,6 +101,7 @@ static void finish_sentinel(struct sentinel *sentinel, enum sentinel_said said, 
     on_word(sentinel->all);
 }
 
+/* Ends the connection to the Sentinel, and notes why it has not said where the master is. */
 static void fail_sentinel(struct sentinel *sentinel, enum sentinel_said said, const char *why)
 {
     hang_up(sentinel);
@@ -188,7 +189,7 @@ static int port_of(const char *text)
     return text && decimal_read(text, strlen(text), PORT_MAX, &port) ? (int)port : 0;
 }
 
-/* False if the fields have no address. */
+/* Reads the address and the id of another Sentinel. False if the fields have no address. */
 static bool read_peer(const redisReply *fields, struct peer *peer)
 {
     const char *host = redis_reply_field(fields, "ip"), *id = redis_reply_field(fields, "runid");
@@ -201,7 +202,8 @@ static bool read_peer(const redisReply *fields, struct peer *peer)
     return true;
 }
 
-/* A Sentinel that may not tell, or does not know how, tells of none, and has no id. */
+/* Notes the other Sentinels that this one tells of, and its own id. One that may not tell, or does
+ * not know how, tells of none, and has no id. */
 static void hear_peers(struct sentinel *sentinel, const redisReply *peers, const redisReply *id)
 {
     size_t told = peers->type == REDIS_REPLY_ARRAY ? peers->elements : 0;
@@ -306,7 +308,7 @@ static void try_next(struct sentinel *sentinel, const char *why)
     loop_arm(sentinel->all->loop, &sentinel->timer, loop_now(sentinel->all->loop));
 }
 
-/* The same: no connection could be begun. */
+/* Tries the next address, as no connection could be begun, for want of something here. */
 static void pass_by_errno(struct sentinel *sentinel)
 {
     sentinel->all->silence = cause_of_errno(errno);
@@ -462,7 +464,7 @@ static struct sentinel *add_sentinel(struct sentinels *sentinels, const char *na
     return sentinel;
 }
 
-/* Returns NULL if it is not known yet. id: "": not told. */
+/* Returns the Sentinel of that id or address; NULL if it is not known yet. id: "": not told. */
 static struct sentinel *find_known(const struct sentinels *sentinels, const char *host, int port,
                                    const char *id)
 {
@@ -549,7 +551,8 @@ struct sentinel_login sentinel_login(const struct store_address *address, const 
                                    .password = own ? own : servers};
 }
 
-/* Sentinels that others named in an earlier round count once they are named again. */
+/* Asks all Sentinels that count. Those that others named in an earlier round count once they are
+ * named again. */
 void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question,
                    const struct sentinel_login *login, struct moment until, sentinels_done *done,
                    void *arg)
