@@ -58,6 +58,29 @@ start_server() {
     keeps_all_over_a_kill
 }
 
+# has_written_all: the server has written its append-only file, and uses it.
+has_written_all() {
+    local persistence
+    persistence=$(redis-cli info persistence 3>&-)
+    [[ $persistence == *aof_enabled:1* && $persistence == *aof_rewrite_in_progress:0* ]]
+}
+
+@test "H157 a Redis that has locks already keeps them over the restart with an append-only file" {
+    printf '#!/bin/sh\nexec %s -p %s "$@"\n' "$(command -v redis-cli)" "$port" >"$T/bin/redis-cli"
+    chmod +x "$T/bin/redis-cli"
+    export RLOCK_URL=redis://127.0.0.1:$port RLOCK_CONFIG=/dev/null
+    cp "$T/etc/redis/redis.conf" "$T/etc/redis/used.conf"
+    start_server
+    rlock acquire --lease 1h kept >/dev/null
+    "$TESTS/page_blocks" redis.md 'What matters' >"$T/steps"
+    sh -e "$T/steps"
+    poll_until 20 has_written_all
+    kill_server
+    echo 'appendonly yes' >>"$T/etc/redis/used.conf"
+    start_server
+    run -75 rlock status -q kept
+}
+
 @test "H157 a Redis with TLS and a user for rlock keeps its locks; the doctor finds nothing" {
     command -v openssl >/dev/null || skip "no openssl here"
     follow 'TLS, and a user for rlock'
