@@ -67,7 +67,7 @@ no_lock() {
 }
 
 # The member reads its certificate's files with each connection.
-@test "another certificate of the member, or of another authority: a holder continues, and a waiter" {
+@test "the member has another certificate, then one of another authority: no lock is lost" {
     local name
     cp "$CERTS/ca.pem" "$T/trusted.pem"
     cp "$CERTS/server.pem" "$T/server.pem"

@@ -72,7 +72,7 @@ has_written_all() {
     cp "$T/etc/redis/redis.conf" "$T/etc/redis/used.conf"
     start_server
     rlock acquire --lease 1h kept >/dev/null
-    "$TESTS/page_blocks" redis.md 'What matters' >"$T/steps"
+    "$TESTS/page_blocks" redis.md What\ matters >"$T/steps"
     sh -e "$T/steps"
     poll_until 20 has_written_all
     kill_server
