@@ -139,7 +139,7 @@ static bool refuse_option(const struct option_row *rows, const char *word,
                      meant ? "?" : "");
 }
 
-/* found: as getopt_long() told of the option. */
+/* Words that an option lacks its argument. found: as getopt_long() told of the option. */
 static bool miss_argument(const struct option_spec *spec, int found, struct arguments *arguments)
 {
     arguments->missing = spec->id;

@@ -221,7 +221,7 @@ void lock_list_refuse(const struct lock_list *list, struct answer *answer)
         refuse_by(list->misfits.views, answer);
 }
 
-/* A store that takes long to answer is not away. */
+/* Notes that the store is at work. A store that takes long to answer is not away. */
 static void on_progress(void *arg)
 {
     struct query *query = arg;
@@ -318,7 +318,8 @@ void query_renew(struct query *query, const struct renew_request *request, struc
     ask_until_answered(query, (struct operation){.verb = VERB_RENEW, .renew = request}, answer);
 }
 
-/* absent: the cause of a refusal that an earlier attempt explains. */
+/* Asks for something that must not happen twice. absent: the cause of a refusal that an earlier
+ * attempt explains. */
 static void ask_for_change(struct query *query, struct operation operation, enum cause absent,
                            struct answer *answer)
 {

@@ -165,7 +165,7 @@ static void shorten_holders(struct table *table, const struct lock_view *locks, 
     }
 }
 
-/* "columns": how many of the first make up the line. */
+/* Cuts long KEYs to the window. "columns": how many of the first make up the line. */
 static void cut_keys(struct table *table, size_t column, size_t columns, int width)
 {
     int room = width - (table_line_width(table, columns) - table_width(table, column));

@@ -52,7 +52,8 @@ static char *describe_reservation(const struct settings *settings, const char *k
     return strbuf_detach(&what);
 }
 
-/* Two locks with one hash would only be one reservation. The caller frees. */
+/* The file of a reservation, by the hash of what it is of. Two locks with one hash would only be
+ * one reservation. The caller frees. */
 static char *path_of(const char *what)
 {
     uint64_t hash = hash_add(HASH_START, what, strlen(what));

@@ -352,7 +352,9 @@ static int wait_until_open(struct latch *latch)
 
 /* -- run ------------------------------------------------------------------------------------- */
 
-/* Counts down the latch, if it is the one that was there before the command. */
+/* Counts down the latch, if it is the one that was there before the command. As the command
+ * succeeded, the store is waited for as long as if it had answered before. A signal that ends this
+ * is the call's status, so STATUS_OK is returned then. */
 static int count_success(struct latch *latch, const char *word)
 {
     struct query *query = &latch->call.query;

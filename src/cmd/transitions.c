@@ -49,7 +49,8 @@ static const struct lock_party *find_party(const struct lock_party *parties, siz
     return NULL;
 }
 
-/* An owner may acquire the same lock again. */
+/* Whether a holder of before holds the lock by the same acquisition. An owner may acquire the same
+ * lock again. */
 static bool still_holds(const struct lock_view *lock, const struct lock_party *holder, size_t *from)
 {
     const struct lock_party *same =

@@ -155,7 +155,8 @@ static bool put_number(struct kit *kit, size_t process, const char *on, size_t p
     return hear_put(kit, process, number);
 }
 
-/* A put that should have been done is a conflict, which another doctor may have caused. */
+/* Reports that a put which should have been done is a conflict; but another doctor may have caused
+ * it, which the key shows then. */
 static bool find_conflict(struct kit *kit, const char *what)
 {
     unsigned got;
@@ -391,7 +392,7 @@ static void try_list(struct kit *kit)
     report_finding(kit, "fine", "a list has the keys that there are");
 }
 
-/* The store's time by now, by what each process said, less this process's own. */
+/* Reads by how many ms the store's time is ahead of this process's, as that driver tells it. */
 static bool read_date(struct kit *kit, size_t process, int64_t *ahead_ms)
 {
     if (!current_version(kit, process))

@@ -145,7 +145,7 @@ static enum wire_error error_of(int code, const char *said)
     }
 }
 
-/* The same of a request that may have been done. */
+/* Fails with a request that may have been done, if it writes. */
 static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool maybe_done,
                           const char *said)
 {
@@ -196,7 +196,7 @@ static json_t *take_reply(long status, enum http_effect effect, struct host_faul
     return NULL;
 }
 
-/* The same by gRPC. */
+/* Takes the answer to a call of gRPC: the message, or the failure that the headers tell. */
 static bool take_message(long status, enum http_effect effect, struct slice *answer,
                          struct host_fault *fault)
 {

@@ -98,7 +98,7 @@ static int64_t channel_number(struct slice name)
     return (int64_t)database_number(name);
 }
 
-/* A condition: the messages that have not been told. */
+/* Adds a condition: the messages that have not been told. */
 static void add_unheard(struct sql_text *request)
 {
     for (size_t i = 0; i < host_channels.count; i++)
@@ -311,8 +311,9 @@ void database_add_listening(struct sql_text *request, struct slice channel)
             number);
 }
 
-/* Clients that sleep for a message of the unit: database_poll_fd(). A user sees its own
- * connections, and may end their statements. */
+/* Adds, as SQL, from whom and where: the clients that sleep for a message of the unit, by the
+ * statement that database_poll_fd() has them sleep in. A user sees its own connections, and may end
+ * their statements. */
 static void add_sleepers(struct sql_text *request, const struct unit *unit)
 {
     for (size_t i = 0; i < unit->message_count; i++)

@@ -265,8 +265,9 @@ struct database_attempt *database_begin(const struct host_target *target, bool a
     return attempt;
 }
 
-/* Each function of a step continues it. waits: what was waited for has come; 0: nothing was. Each
- * returns whether the step is over, and whether well. */
+/* A step of an attempt, as each …_on() function is one: begins to connect, or continues, if what
+ * was waited for has come (attempt->waits; 0: nothing was). Returns whether the step is over;
+ * *well: and has not failed. */
 static bool connect_on(struct database_attempt *attempt, bool *well)
 {
     const struct host_target *target = &attempt->target;

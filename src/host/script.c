@@ -217,7 +217,8 @@ void scripts_end(void)
     lua_close(scripts.lua);
 }
 
-/* A script is a function in the registry, under its digest. False leaves Lua's words. */
+/* Compiles a script, and keeps it as a function in the registry, under its digest. False leaves
+ * Lua's words. */
 static bool keep_script(lua_State *lua, const char *bytes, size_t size, const char *hex)
 {
     if (luaL_loadbuffer(lua, bytes, size, "@user_script") != 0)

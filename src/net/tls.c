@@ -94,8 +94,9 @@ static bool load_policy(bool ciphers, char *fault, size_t size)
     return !wrong;
 }
 
-/* The configuration has settings for all contexts. OpenSSL leaves out those that it does not
- * understand, and says so only where they are asked for by name. */
+/* Whether OpenSSL has understood its configuration. The configuration has settings for all
+ * contexts. OpenSSL leaves out those that it does not understand, and says so only where they are
+ * asked for by name. */
 static bool is_kept(SSL_CTX *context)
 {
     openssl.ERR_clear_error();
@@ -547,8 +548,9 @@ static void explain_certificate(const struct tls_session *session, long verdict,
     }
 }
 
-/* With TLS 1.3 a server judges our certificate when we are already done; its alert is lost
- * when it closes a connection that it has not read to the end. */
+/* Guesses that a broken connection was a refusal. With TLS 1.3 a server judges our certificate when
+ * we are already done; its alert is lost when it closes a connection that it has not read to the
+ * end. */
 const char *tls_guess_refusal(const struct tls_session *session)
 {
     if (session->received || !session->asked)

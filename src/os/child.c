@@ -252,8 +252,9 @@ struct start {
     struct spawn spawn;
 };
 
-/* The clock is looked at last, as this process, too, may have been stopped on the way, or have
- * waited for a file system before. Returns an error number; ETIME: it is too late to execute it. */
+/* Executes the command at that path. The clock is looked at last, as this process, too, may have
+ * been stopped on the way, or have waited for a file system before. Returns an error number; ETIME:
+ * it is too late to execute it. */
 static int execute_path(const struct start *start, const char *path, char *const *argv)
 {
     if (moment_reached(start->plan.start_before, moment_now()))

@@ -40,8 +40,9 @@ bool terminal_is_ours(struct terminal *terminal)
     return terminal_exists(terminal) && tcgetpgrp(terminal->fd) == terminal->job;
 }
 
-/* tcgetpgrp() fails for what is not the controlling terminal: where there is none, that is the one
- * system call that it costs. */
+/* Notes whether the command gets the terminal: if there is one, this job is in its foreground, and
+ * its mode can be kept. tcgetpgrp() fails for what is not the controlling terminal: where there is
+ * none, that is the one system call that it costs. */
 bool terminal_offer(struct terminal *terminal)
 {
     terminal->given = tcgetpgrp(STDOUT_FILENO) == terminal->job && terminal_exists(terminal) &&

@@ -374,7 +374,7 @@ static void read_place(const redisReply *reply, size_t i, struct answer *answer,
     answer->refused.requeued = redis_reply_says(reply, i + 2, 1);
 }
 
-/* QUEUED, now, a place (3), an obstacle (4), the stored limit, ms until the next call. */
+/* Reads QUEUED, now, a place (3), an obstacle (4), the stored limit, ms until the next call. */
 static void read_queued(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_place(reply, 2, answer, extra);
@@ -461,7 +461,7 @@ static void read_done(const redisReply *reply, struct answer *answer, struct red
     answer->refused.first = &extra->party;
 }
 
-/* SUPERSEDED, now, which key, the waiter that came instead. */
+/* Reads SUPERSEDED, now, which key, the waiter that came instead. */
 static void read_superseded(const redisReply *reply, struct answer *answer,
                             struct redis_extra *extra)
 {
@@ -469,7 +469,7 @@ static void read_superseded(const redisReply *reply, struct answer *answer,
     answer->refused.first = party_at(reply, 3, extra->now_ms, read_waiter, &extra->party);
 }
 
-/* GRACE, now, ms until it grants, a place (3). */
+/* Reads GRACE, now, ms until it grants, a place (3). */
 static void read_grace(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->grace_ms = redis_reply_span(reply, 2);
@@ -528,7 +528,7 @@ static void read_not_holder(const redisReply *reply, struct answer *answer,
         take_revocation(&run.by.revoked, answer, extra);
 }
 
-/* ASKED, now, the holders (4): the caller's own entry. */
+/* Reads ASKED, now, the holders (4): the caller's own entry. */
 static void read_asked(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_holders(reply, 2, answer, extra);

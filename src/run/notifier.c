@@ -51,8 +51,8 @@ enum {
     WORDS
 };
 
-/* An entry that what others wrote gives no line breaks, or codes for a terminal: it is for a mail
- * or a log. */
+/* Makes an entry of the environment: one that what others wrote gives no line breaks, or codes
+ * for a terminal: it is for a mail or a log. */
 static char *escaped_entry(const char *name, const char *text)
 {
     struct strbuf entry = {0};

@@ -49,7 +49,7 @@ static int ascending(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* build-2 comes before build-10. */
+/* For qsort(), as people count: build-2 comes before build-10. */
 static int by_key(const void *left, const void *right)
 {
     const struct lock_view *a = left, *b = right;

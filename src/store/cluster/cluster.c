@@ -332,8 +332,8 @@ const struct cluster_map *cluster_map_of(const struct cluster *cluster)
     return cluster->map;
 }
 
-/* Reading the map ahead of time does not delay a request, which ends it where it reads the map
- * itself. */
+/* The map was read, or not. Reading the map ahead of time does not delay a request, which ends it
+ * where it reads the map itself. */
 static void was_read_ahead(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;

@@ -475,7 +475,7 @@ static void start_operation(struct store *base, const struct operation *operatio
     }
 }
 
-/* A lock can be handed over only where one key was requested. */
+/* Takes a grant by message. A lock can be handed over only where one key was requested. */
 static void on_handed_over(void *arg, const struct answer *grant)
 {
     struct multi_lock *multi = multi_of(arg);

@@ -88,7 +88,8 @@ static void node_poked(void *arg)
     store_changed(&single->base);
 }
 
-/* A request that is under way finds what was handed over, and asks where the key is now. */
+/* Takes a grant by message. A request that is under way finds what was handed over, and asks where
+ * the key is now. */
 static void node_handed(void *arg, const struct answer *grant)
 {
     struct single *single = arg;

@@ -110,7 +110,7 @@ static void add_finding(struct probe *probe, const char *check, enum level level
     diagnosis_add(&probe->server->diagnosis, check, level, advice, "%s", text);
 }
 
-/* Fine, as "good" says, or else a warning. */
+/* Adds a finding: that all is fine, as "good" says, or else a warning. */
 static void judge_finding(struct probe *probe, const char *check, bool fine, const char *good,
                           const char *bad, const char *advice)
 {

@@ -207,8 +207,8 @@ static void print_exec(const struct url *url, char *out, size_t size)
     text_append(out, size, "%s%s%s", url->hosts[0].name, *url->database ? "/" : "", url->database);
 }
 
-/* git+file://…, git+ssh://… and git+https://…: the driver's argument is what follows the '+',
- * as git takes it. */
+/* Parses git+file://…, git+ssh://… and git+https://…: the driver's argument is what follows
+ * the '+', as git takes it. */
 static const char *parse_git(struct url *url, char *rest)
 {
     rest[-(int)strlen("://")] = ':'; /* where the scheme was cut off */

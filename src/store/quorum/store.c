@@ -726,8 +726,9 @@ static enum release_sent quorum_release_nowait(struct store *base,
     stop_task(store);
     take_release(store, request);
     store->hold = HOLD_OVER;
-    /* Not BLOCKED, even where a node that is not reached keeps an entry: of so many that these keep
-     * others out, the acquisition was answered, and the keeper knows of it. */
+    /* Not BLOCKED, even where a node is not reached that has an entry: if so many have one that
+     * they keep others out, the acquisition was answered, and the keeper knows that it may be
+     * held. */
     return send_release_nowait(store) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 

@@ -779,8 +779,8 @@ static void on_accepted(struct redis_session *session)
     loop_arm(session->loop, &session->timer, batch->until);
 }
 
-/* One of a quorum's servers that was a master before fails; one that never was is a mistake of the
- * user. */
+/* Annotates why the server refuses. One of a quorum's servers that was a master before fails; one
+ * that never was is a mistake of the user. */
 static void explain_refusal(struct redis_session *session, struct answer *why)
 {
     if (why->cause == CAUSE_MISFIT && session->round_trip)

@@ -173,7 +173,8 @@ static void forget_channels(struct redis_store *store)
         free(store->channels[--store->channel_count]);
 }
 
-/* Owns the name; NULL: none. Returns whether it listens to one more. */
+/* Adds a channel to those that the next batch listens to, unless it is there; NULL: none. Owns the
+ * name. Returns whether that is one more. */
 static bool add_channel(struct redis_store *store, char *channel)
 {
     bool known = !channel || store->channel_count == LOCK_KEYS_MAX;

@@ -121,7 +121,7 @@ void redis_survey_free(struct redis_survey *survey)
     free(survey);
 }
 
-/* By name; among doubles, the one that was asked for by name first. */
+/* For qsort(): by name; among doubles, the one that was asked for by name first. */
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *left = a, *right = b;

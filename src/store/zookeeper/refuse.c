@@ -40,9 +40,10 @@ struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limi
 
 /* -- room for a renewal ------------------------------------------------------------------------ */
 
-/* A renewal takes one connection more for a moment. So no waiter stays on the last one that a
- * server has for this address: otherwise a holder would have to give up its own, and another client
- * might take that. All watches are set anew, over the new connection. */
+/* The waiter has got another connection, so there is room for one: reads the queues again. A
+ * renewal takes one connection more for a moment. So no waiter stays on the last one that a server
+ * has for this address: otherwise a holder would have to give up its own, and another client might
+ * take that. All watches are set anew, over the new connection. */
 static void found_room(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;

@@ -245,8 +245,8 @@ static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
     zk_refuse_and_leave(store);
 }
 
-/* Every change among the leases wakes the first in all queues; all others are woken by what is in
- * their way. */
+/* Lists the leases, and watches them. Every change among the leases wakes the first in all queues;
+ * all others are woken by what is in their way. */
 void zk_list_leases(struct zk_store *store)
 {
     zk_watch_in_the_way(store);

@@ -82,6 +82,7 @@ local function repeat_grant(taken)
     lock.held.earliest = math.min(lock.held.earliest, lock.own.deadline)
     write_holders(lock, lock.family)
     leave_queue(lock)
+    -- An owner that nests was not handed the lock, so its grant has called the next one.
     if request.mode ~= 'x' and #lock.path == 1 then wake(lock) end
   end
   return answer_granted()

@@ -366,7 +366,8 @@ static void judge_replicas(const struct server_facts *facts,
     }
 }
 
-/* A holder that has a connection to a master leaves it when it refuses to write as a replica. */
+/* Tells that a replica takes writes. A holder that has a connection to a master leaves it when it
+ * refuses to write as a replica: this one would not. */
 static void judge_read_only(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     if (strcmp(facts->read_only, "no") == 0)

@@ -122,8 +122,8 @@ static void add_right(struct words *words, size_t right)
     text_append(words->text, sizeof words->text, " +%s", rights[right].name);
 }
 
-/* The server checks keys and channels after the command: whether those are allowed is known only
- * from a command that is allowed. */
+/* Whether a command with that pattern, a key or a channel, is allowed: the server checks these
+ * after the command, so only then it is known whether they are. */
 static bool is_tried(const struct server_facts *facts, const char *pattern)
 {
     for (size_t i = 0; *rights[i].name; i++)
