@@ -196,6 +196,11 @@ END
     [[ $output == *"it is not in the mood"* ]]
     run -69 rlock run -u "exec:liar/$T/ends" --server-wait 0 k -- true
     [[ $output == *"it has had enough"* ]]
+    # A sentence of the driver is a part of a message.
+    printf '#!/bin/sh\necho "failed it is closed today."\n' >"$T/rlock-store-closed"
+    chmod +x "$T/rlock-store-closed"
+    PATH=$T:$PATH run -69 rlock run -u exec:closed/x --server-wait 0 k -- true
+    [[ ${lines[0]} == *' exec:closed/x: it is closed today' ]]
     run -64 rlock run -u exec:../x k -- true
     [[ $output == *"has no name of a program (write exec:NAME/REST)"* ]]
     run -64 rlock run -u exec:x/https://u:secret@h k -- true

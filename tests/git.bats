@@ -90,7 +90,7 @@ no_folders() {
     left=$(find "$T/locks.git/refs/rlock" -type f).lock
     : >"$left"
     run -69 rlock run -n --lease 1m --connect-timeout 1m --server-wait 0 k -- true
-    [[ $output == *"Unable to create "*"k"*".lock': File exists." ]]
+    [[ $output == *"Unable to create "*"k"*".lock': File exists" ]]
     bg a rlock run --lease 1m --connect-timeout 1m k -- true
     poll_until 60 contains "$T/a.err" 'File exists'
     rm "$left"

@@ -78,11 +78,16 @@ static bool is_version(const char *word)
            strcmp(word, DRIVER_NO_KEY) != 0;
 }
 
+/* The words may be a sentence, but are only a part of the message that has them. */
 static void set_verdict(struct driver_answer *answer, enum driver_verdict verdict,
                         const char *words)
 {
+    size_t length = strlen(words);
+
+    if (length > 0 && words[length - 1] == '.')
+        length--;
     answer->verdict = verdict;
-    snprintf(answer->said, sizeof answer->said, "%.*s", (int)sizeof answer->said - 1, words);
+    snprintf(answer->said, sizeof answer->said, "%.*s", (int)length, words);
 }
 
 /* Whether that is "failed TEXT". */
