@@ -168,6 +168,27 @@ acquire_unread() {
     poll_until 10 is_granted w
 }
 
+# into_full_pipe NAME OPTION...: rlock acquire of k has a pipe as its output that takes nothing.
+into_full_pipe() {
+    rm -f "$T/full"
+    mkfifo "$T/full"
+    bg "$1" sh -c 'exec 5<>"$T/full" && head -c 65536 /dev/zero >&5 && exec rlock acquire "$@" k >&5' \
+        sh "${@:2}"
+}
+
+@test "acquire into a full pipe: a signal ends it, before and after the lease is over" {
+    for options in '' --export "--keep $$" "--export --keep $$"; do
+        # shellcheck disable=SC2086
+        into_full_pipe a --lease 60s $options
+        poll_until 10 held k
+        terminate a 143
+        is_free k
+    done
+    into_full_pipe a --lease 2s --export
+    poll_until 20 contains "$T/a.err" 'released again'
+    terminate a 143
+}
+
 @test "a signal while acquire waits, or before the token was out: nothing is held or queued" {
     hold a k
     queued k bg w rlock acquire k

@@ -9,6 +9,8 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "cli/run_messages.h"
+#include "os/child.h"
+#include "os/file.h"
 #include "run/environment.h"
 #include "run/printer.h"
 #include "store/url.h"
@@ -161,6 +163,8 @@ static int execute_acquire(struct call *call)
     return acquire->outcome.status;
 }
 
+#define EXIT_SIZE sizeof "(exit 255)"
+
 /* Ends the command. */
 static void end_acquire(struct call *call)
 {
@@ -169,9 +173,12 @@ static void end_acquire(struct call *call)
     int failed = call->signal ? 128 + call->signal : call->status;
 
     /* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line
-     * makes no sense. */
-    if (failed && text_is_among(words, (size_t)call->argc, "--export"))
-        dprintf(STDOUT_FILENO, "(exit %d)\n", failed);
+     * makes no sense. A full pipe takes nothing, and then a signal ends this. */
+    if (failed && text_is_among(words, (size_t)call->argc, "--export")) {
+        child_unblock_signals();
+        if (!call->signal || file_has_room(STDOUT_FILENO, EXIT_SIZE))
+            dprintf(STDOUT_FILENO, "(exit %d)\n", failed);
+    }
     if (acquire->keep)
         pid_watch_close(&acquire->watch);
     free(acquire->request.who);

@@ -71,6 +71,15 @@ void child_block_signals(struct inherited *inherited)
     take_signals_of_threads();
 }
 
+void child_unblock_signals(void)
+{
+    sigset_t most;
+
+    sigfillset(&most);
+    sigdelset(&most, SIGPIPE);
+    sigprocmask(SIG_UNBLOCK, &most, NULL);
+}
+
 void child_choose_signals(sigset_t *caught)
 {
     sigemptyset(caught);

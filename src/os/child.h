@@ -18,6 +18,9 @@ struct inherited {
 
 /* Blocks all signals, before anything is forked, and keeps children to be waited for. */
 void child_block_signals(struct inherited *inherited);
+/* Lets signals end this process again, when it has nothing to undo any more. A closed pipe is still
+ * an error. */
+void child_unblock_signals(void);
 /* "caught" becomes the signals to read by a loop: SIGCHLD, SIGTSTP, and all that are forwarded to a
  * command. SIGPIPE, SIGTTIN and SIGTTOU are only blocked. */
 void child_choose_signals(sigset_t *caught);
