@@ -220,8 +220,12 @@ semi_sync() {
     semi_sync timeout=4294967295 wait_no_slave=0
     prints 1 '*warning  replicas *only while there is one*' doctor -u "$through"
     semi_sync wait_no_slave=1
+    # The default of MariaDB, but not of MySQL.
+    semi_sync wait_point=AFTER_COMMIT
+    prints 1 '*warning  replicas *see a commit before a replica has it*' doctor -u "$through"
+    semi_sync wait_point=AFTER_SYNC
     prints 1 '*fine     replicas *a replica is semi-synchronous*' doctor -u "$through"
-    semi_sync timeout=10000 enabled=0
+    semi_sync timeout=10000 enabled=0 wait_point=AFTER_COMMIT
 }
 
 @test "PostgreSQL: the doctor warns of an index in the order of a locale, until it is changed" {

@@ -505,6 +505,11 @@ static void judge_my_replicas(struct probe *probe)
                       "a commit waits for a replica only while there is one: a failover after "
                       "that " LOSES,
                       loss);
+    else if (strcmp(semi_sync(probe, "VARIABLES", "wait_point", "wait_point"), "AFTER_COMMIT") == 0)
+        diagnosis_add(diagnosis, "replicas", LEVEL_WARNING,
+                      "rpl_semi_sync_master_wait_point (or source) = AFTER_SYNC",
+                      "other clients see a commit before a replica has it: a failover " LOSES,
+                      loss);
     else
         add_finding(probe, "replicas", LEVEL_FINE, "a replica is semi-synchronous", "");
 }
