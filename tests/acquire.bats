@@ -85,7 +85,7 @@ END
     [[ -z $(redis keys '*') ]]
 }
 
-@test "an outage is not contention, and a wrong password is neither" {
+@test "acquire, renew, release: 69 for an outage, 77 for a wrong password, and never 75" {
     as_default_user
     redis config set requirepass secret
     for one in acquire "release --owner $NO_OWNER" "renew --owner $NO_OWNER"; do
@@ -158,7 +158,8 @@ is_granted() {
     cat "/proc/${pid[$1]}"/fdinfo/* 2>/dev/null | grep '^it_value: ' | grep -qv '(0, 0)'
 }
 
-# acquire_unread [OPTION...]: w has acquired k, and a reader, descriptor 7, takes nothing of it.
+# acquire_unread [OPTION...]: w has acquired k, and its token waits to be read: standard output is a
+# pipe that 64 kB of zeros fill, which is descriptor 7 of the test. Closing that ends it.
 acquire_unread() {
     [[ -e $T/fifo ]] || mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
@@ -189,7 +190,7 @@ into_full_pipe() {
     terminate a 143
 }
 
-@test "a signal while acquire waits, or before the token was out: nothing is held or queued" {
+@test "acquire ends by a signal while it waits, or before its token is read: nothing is held" {
     hold a k
     queued k bg w rlock acquire k
     kill -KILL "${pid[w]}"
@@ -219,7 +220,7 @@ has_less_left() {
     [[ $(lease_left k) -lt 18500 ]]
 }
 
-@test "the token waits to be read: rlock renew extends by the lease that acquire was given" {
+@test "acquire's token is read late: rlock renew still extends by the lease of the acquisition" {
     acquire_unread --lease 20s
     poll_until 10 has_less_left
     head -c 65536 <&7 >/dev/null

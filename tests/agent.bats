@@ -16,7 +16,7 @@ kill_all_agents() {
     sort -u "$T/agents" | wc -l
 }
 
-@test "H135 no agent lives until it has renewed: few are started, the command is stopped in time" {
+@test "H135 every agent is killed before it renews: few are started, and the command ends in time" {
     at_work a k forever --lease 6s
     kill -STOP "$(redis_pid)"
     agents=$(kill_all_agents a)
@@ -236,7 +236,7 @@ at_birth() { # NAME K [OPTION...]
     [[ ! -e $T/stopped ]]
 }
 
-@test "H164 a release that failed while rlock stood still is told" {
+@test "H164 a release that failed while rlock stood still is reported" {
     stay a k
     has_agent a
     suspend a STOP
@@ -332,7 +332,7 @@ at_birth() { # NAME K [OPTION...]
     is_free k
 }
 
-@test "H143 a waiter's agent dies, and the next one gets the lock at once: the wait ends in words" {
+@test "H143 a waiter's next agent gets the lock at once: rlock says that the wait is over" {
     hold a k
     bg_says b 'waiting for k' rlock run k -- true
     has_agent b

@@ -182,9 +182,11 @@ listens() {
     export TZ=UTC0 XDG_STATE_HOME=$T/state
     hold a k --lease 1h --read --no-renew
     hold b k --lease 2h --read --no-renew
+    # Two hours after b's acquisition, in seconds since 1970.
     until=$(rlock status --json k | jq '[.[0].holders[].since[:19] + "Z" | fromdate] | max + 7200')
     run -0 --separate-stderr rlock force-release --now --yes k
     [[ $stderr =~ 'their commands may run on until '.*([0-9]{2}:[0-9]{2}:[0-9]{2}) ]]
+    # The command prints a time of day: from 3 s later to 5 s sooner, perhaps past midnight.
     within 0 8 $(((until + 5 - $(date -d "1970-01-01 ${BASH_REMATCH[1]}" +%s)) % 86400))
     run -0 rlock reserve k 1h -m test
     run -0 --separate-stderr rlock force-release --now --yes k

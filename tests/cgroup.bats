@@ -90,7 +90,7 @@ cgroup_is_gone() {
     ends_with a 79
 }
 
-@test "TERM comes first; hidden processes get it as well" {
+@test "--cgroup: each process in the cgroup gets TERM before KILL, hidden ones as well" {
     bg_up a rlock run --cgroup k -- sh -c 'trap "echo TERM >\"\$T/termed\"; exit" TERM
         setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; : >$T/a.up
             while :; do sleep 0.02; done"
@@ -101,7 +101,7 @@ cgroup_is_gone() {
     contains "$T/hidden" TERM
 }
 
-@test "--wait-descendants waits until the cgroup is empty; else what is left holds nothing" {
+@test "--cgroup: the lock is free when the command has ended, --wait-descendants keeps it longer" {
     bg a rlock run --cgroup --wait-descendants k -- \
         sh -c "setsid -f env -i PATH=\"\$PATH\" await '$T/go'; exit 3"
     poll_until 10 pgrep -xf "await $T/go"
@@ -151,7 +151,7 @@ in_cgroup() {
     rmdir "$there"
 }
 
-@test "a cgroup that is delegated and threaded: none is made in it" {
+@test "in a threaded cgroup rlock makes none: run does without, --cgroup ends with 71" {
     delegate 1
     mkdir "$there/threaded"
     echo threaded >"$there/threaded/cgroup.type"
@@ -175,6 +175,7 @@ in_cgroup() {
 @test "a plain run makes no cgroup, and looks once whether one is delegated" {
     need_strace
     strace -f -o "$T/trace" rlock run k -- true 3>&-
+    # rlock reads /proc/self/cgroup, and the attributes of that cgroup below two mounts at most.
     (($(grep -c cgroup "$T/trace") <= 3))
     run -1 grep -E 'mkdir|clone3.*CLONE_INTO_CGROUP' "$T/trace"
 }

@@ -571,7 +571,7 @@ END
     stderr_line '^rlock: run: zookeeper:// has no --priority$'
 }
 
-@test "options of run in a file: their effect, and --any, with which unless-done does not go" {
+@test "options of run count in a file, and unless-done there is refused with --any, too" {
     as_default_user
     printf '%s = yes\n' keep-credentials no-renew wait-descendants no-reentrant >"$T/config"
     printf 'unless-done = 1h\npriority = -9\nstop = true\n' >>"$T/config"

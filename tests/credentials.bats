@@ -88,7 +88,7 @@ END
     RLOCK_URL=$url prints 0 "$url" run -u "unix://ann:s3cret@$REDIS_SOCK" k -- printenv RLOCK_URL
 }
 
-@test "H134 an outer rlock is not blamed for what is not its doing" {
+@test "H134 an outer rlock is not blamed where a password is wrong, or was never there" {
     blameless() { # COMMAND...
         run -77 --separate-stderr "$@"
         [[ $stderr != *--keep-credentials* ]]
@@ -129,6 +129,7 @@ setup_bob() {
         grep -q "^RLOCK_URL=unix://bob:\*\*\*\*\*\*@$REDIS_SOCK\$" "$T/seen"
         run ! grep hidd3n "$T/seen"
     done
+    # The renewer, holder and waiter with an agent each, the latch's waiter, and status.
     ((count >= 7))
 }
 

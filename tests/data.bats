@@ -4,8 +4,8 @@ load helper
 
 setup_file() { start_file --databases 16; }
 
-# lost_soon COMMAND...: worker a, with a lease of 21 s, learns within two thirds of it that the lock
-# is gone after COMMAND.
+# lost_soon COMMAND...: worker a learns by its next renewal, 7 s away at most, that the lock is gone
+# after COMMAND. An rlock that missed that would stop it 15 s after the last renewal.
 lost_soon() {
     at_work a k forever --lease 21s -- tree
     "$@"

@@ -88,7 +88,7 @@ trapped() {
 }
 
 # A look at all of them takes longer than what is left of the lease at that time.
-@test "H163 many processes, and a slow look at each: what is known is killed in time" {
+@test "H163 a look at all processes takes long: those that are known are killed in time" {
     bg_prints crowd bash -c 'for i in {1..600}; do sleep 1000 & done; echo; wait'
     bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so" rlock run --lease 6s --kill-after 0 \
         k -- worker "$LOG" a forever ignore tree title
@@ -107,7 +107,7 @@ renamed() {
     echo "$T/$1"
 }
 
-@test "H161 a process with a name of ours is one of the command's" {
+@test "H161 a command's process that has the name of one of rlock's is ended like any other" {
     for name in rlock rlock-agent rlock-guard rlock-notifier rlock-renewer rlock-server; do
         echo "--- $name"
         rm -f "$LOG"
@@ -277,6 +277,7 @@ hidden_daemon_ends_before_b() {
             poll_until 15 is_free k
         done
     done
+    # With some of these limits rlock did start its command.
     ((ran > 2))
 }
 
@@ -351,7 +352,7 @@ kill_rlock_after_its_look() {
 }
 
 # As where the processes that it looks at execute programs, and get no turn.
-@test "H123 an agent whose look was held up does not look less often" {
+@test "H123 one look of the agent was held up: after that it does not look less often" {
     need_strace
     bg a rlock run --lease 6s k -- bash -c "until [ -e '$T/go' ]; do sleep 0.02; done
         daemonize 2 worker '$LOG' a forever title ignore
@@ -366,7 +367,7 @@ kill_rlock_after_its_look() {
     kill_rlock_after_its_look
 }
 
-@test "H123 kill -9 of rlock: one that it has not seen is ended by its session" {
+@test "H123 kill -9 of rlock: a process that the agent never saw is ended by its session" {
     bg a rlock run --lease 6s k -- bash -c "
         env -i PATH=\"\$PATH\" setsid bash -c 'until [ -e \"$T/go\" ]; do sleep 0.02; done
             worker \"$LOG\" a forever ignore &' &

@@ -246,7 +246,7 @@ fails_as_foretold() {
     mapfile -t all < <(rights_in_manual rlock |
         grep -o '+[a-z|]*' | tr -d +)
     all=("${all[@]:$1 - 1:$2 - $1 + 1}")
-    ((${#all[@]} > 5))
+    ((${#all[@]} > 5)) # the manual's line was understood
     for right in "${all[@]}"; do
         rlock acquire --lease 10m "held-$right"
         rlock acquire --lease 1s "dead-$right"

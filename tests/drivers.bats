@@ -241,7 +241,7 @@ END
     [[ $output == *'fine     count'* && ${lines[-1]} == 'done' ]]
 }
 
-@test "the doctor: other bytes than were put; those of what is written in two steps; half; none" {
+@test "the doctor: a driver is unfit if a get returns other bytes than were put, or not all" {
     unfit <<'END'
 cut|bytes|other bytes
 trim|bytes|other bytes
@@ -252,7 +252,7 @@ case|bytes|a get of RLOCK-DOCTOR, which is not there, returns a value
 END
 }
 
-@test "the doctor: answers that are none; fewer bytes than an answer has said" {
+@test "the doctor: a driver is unfit if its answers are not those of the protocol" {
     unfit <<'END'
 strange|bytes|no answer of the protocol: well done
 versions|bytes|no answer of the protocol: done two words
@@ -260,7 +260,7 @@ length|bytes|no answer in time
 END
 }
 
-@test "the doctor: what is there is made anew; no comparison, or one that another put gets into" {
+@test "the doctor: a driver is unfit if it replaces a key without comparing the version" {
     unfit <<'END'
 create|create|replaces a key
 never|create|replaces a key
@@ -268,7 +268,7 @@ race|race|does not compare and set
 END
 }
 
-@test "the doctor: a refused put that is done; the same version twice; an old record" {
+@test "the doctor: a driver is unfit if a refused put is done, or a version or record is old" {
     unfit <<'END'
 refused|race|was done
 hash|versions|comes twice
@@ -276,7 +276,7 @@ stale|reads|what was there before
 END
 }
 
-@test "the doctor: a list lacks keys; a clock that stands still, and one that goes backwards" {
+@test "the doctor: a driver is unfit if its list lacks a key, or its clock stops or runs back" {
     unfit <<'END'
 unlisted|list|lacks a key
 clock|date|off within

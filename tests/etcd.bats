@@ -344,7 +344,7 @@ takes_two() {
     all_end 0 20 w
 }
 
-@test "what is known may be old: a pause that was set meanwhile outlives the release" {
+@test "a pause that was set since the acquisition outlives a release that has not read it" {
     run -0 rlock run k -- "$RLOCK" pause -m upgrade k 1h
     run -75 rlock run -n k -- true
     [[ $output == *upgrade* ]]
@@ -438,14 +438,14 @@ passes_by() {
     poll_until 100 passes_by old
 }
 
-@test "what etcd has not is refused" {
+@test "--mirror, --grace, --replicas and a quorum are refused at etcd: 64" {
     store_has_no '--mirror' run --mirror string:x k -- true
     store_has_no '--grace' run --grace k -- true
     store_has_no '--replicas' run --replicas 1 k -- true
     run -64 rlock run -u "$RLOCK_URL" -u redis://127.0.0.1 k -- true
 }
 
-@test "nobody is there, or something else: 69, and why" {
+@test "no server at the address of an etcd, or another kind of server: 69, and why" {
     run -69 rlock run -u etcd://127.0.0.1:1 --server-wait 0 k -- true
     [[ $output == *127.0.0.1:1* ]]
     answering web 'HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno'

@@ -188,7 +188,7 @@ metrics_in() {
             done
         } | grep -oE '\brlock (run|read|write|acquire|renew|release|status|check|metrics|force-release|latch|fence) [^|;&]*'
     )
-    ((count > 20))
+    ((count > 20)) # lines were found
 }
 
 @test "help: the cron line is that of README, and each command understands its own example" {

@@ -23,7 +23,8 @@ contended() {
     done
 }
 
-@test "H92 killed as soon as the command has begun: what that has started is dead as well" {
+@test "H92 kill -9 of rlock just as its command begins: what the command has started dies, too" {
+    # The shim stops rlock as soon as it has started the command, before it tells its agent.
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a rlock run --lease 100s k -- \
         env -i PATH="$PATH" "RLOCK_TEST_ID=$T" \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"

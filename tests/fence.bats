@@ -169,7 +169,7 @@ locked() {
     has 8
 }
 
-@test "H152 killed at any moment: the old number is there, or the new one" {
+@test "H152 rlock fence is killed at any moment: the file has the old number or the new one" {
     number=1
     fence 1
     for ((i = 0; i < 60; i++)); do
@@ -187,8 +187,10 @@ locked() {
     done
 }
 
-@test "H152 killed before the directory is on the disk: the next one does not rely on it" {
+@test "H152 a fence is killed before its new file is on the disk: the next one writes that out" {
     need_strace
+    # The first fence fails to write the directory out, and the second one dies then. The third one
+    # finds a file, and writes the directory out before it relies on that.
     run strace -f -qq -o /dev/null -e inject=fsync:error=EIO rlock fence "$F" --token 5 3>&-
     [[ $status == 71 && $output == *'Input/output error' ]]
     run strace -f -qq -o /dev/null -e inject=fsync:signal=KILL rlock fence "$F" --token 5 3>&-
@@ -200,7 +202,7 @@ locked() {
     run -1 contains "$T/trace" 'fsync('
 }
 
-@test "H152 two at once: the admitted number never falls" {
+@test "H152 two dozen fences at once: no token is admitted after a higher one" {
     for ((i = 0; i < 24; i++)); do
         bg "f$i" rlock fence "$F" --token $((100 + i * 7 % 24)) -- \
             sh -c "echo \"\$RLOCK_FENCE\" >>'$LOG'; echo \"\$RLOCK_FENCE\" >>'$LOG'"
@@ -214,7 +216,7 @@ locked() {
     has 123
 }
 
-@test "H152 kill -9: the command and its group are dead before the file is unlocked" {
+@test "H152 kill -9 of rlock fence: its command's group is dead before the file is unlocked" {
     bg a rlock fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; while :; do date +%s%N >>\"$LOG\"; done'; :"
     poll_until 10 test -s "$LOG"
@@ -226,7 +228,7 @@ locked() {
     [[ $(wc -c <"$LOG") == "$seen" ]]
 }
 
-@test "H152 kill -9 when no file can be opened: the command is dead before the file is unlocked" {
+@test "H152 kill -9 of rlock fence, and its guard can open no file: the command dies first" {
     need_strace
     bg a rlock fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
@@ -239,7 +241,7 @@ locked() {
     gone "$(<"$T/child")"
 }
 
-@test "H152 its guard is killed, then itself: another guard has ended the command" {
+@test "H152 the guard of rlock fence is killed, then rlock: another guard ends the command" {
     bg a rlock fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
     poll_until 10 test -s "$T/child"
@@ -251,7 +253,8 @@ locked() {
     gone "$(<"$T/child")"
 }
 
-@test "H92 killed as soon as the command has begun: what that has started is dead as well" {
+@test "H92 kill -9 of rlock fence just as its command begins: what that has started dies, too" {
+    # The shim stops rlock as soon as it has started the command, before it tells its guard.
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a rlock fence "$F" --token 5 -- \
         sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
     poll_until 10 in_state "${pid[a]}" T

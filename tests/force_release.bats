@@ -137,7 +137,7 @@ EOF
     [[ $output != *held* ]]
 }
 
-@test "a queue without a holder is emptied" {
+@test "--purge empties a queue that has no holder" {
     hold a k
     queue w k --no-renew # one that renews would be handed the lock
     kill -STOP "$(agent_of "${pid[w]}")" "${pid[w]}"

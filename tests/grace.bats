@@ -69,6 +69,7 @@ without_grace() {
     refused 69 run -n -E 0 --lease 9s k -- touch "$T/run"
     run -69 rlock acquire -w 200ms --lease 9s k
     run -0 --separate-stderr rlock run --lease 9s k -- true
+    # The lease of the first request counts, which was 15 s.
     took 15000 40000 "$start"
     stderr_line '^rlock: waiting for k: the server may have lost locks; it grants nothing new for another [0-9]+m?s; you are next$'
     run -0 rlock run -n --lease 9s k -- true
@@ -184,7 +185,7 @@ without_grace() {
     says 69 replica init
 }
 
-@test "without grace nothing is asked of the server that was not before" {
+@test "without --grace rlock asks no INFO, and writes nothing but the lock" {
     without_grace rlock run k -- true # the server knows the scripts
     redis flushall
     redis config resetstat

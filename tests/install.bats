@@ -27,7 +27,7 @@ links_lead_somewhere() {
             links=$((links + 1))
         done < <(grep -oP '\]\((?!https?:)\K[^)#]+' "$page")
     done
-    ((links > 10))
+    ((links > 10)) # links were found
 }
 
 installed() {

@@ -278,7 +278,7 @@ has_subscribers() {
     [[ $output == *'k\xe2\x80\xae '* ]]
 }
 
-@test "a signal while it waits is what rlock dies of" {
+@test "latch wait dies of the signal that ends its wait" {
     for signal in TERM INT HUP; do
         bg w rlock latch wait k
         poll_until 10 has_subscribers k 1
@@ -289,7 +289,7 @@ has_subscribers() {
     done
 }
 
-@test "off a terminal a line tells after a second what it waits for" {
+@test "off a terminal, latch wait says after a second which latch it waits for" {
     wait_for w k
     poll_until 5 contains "$T/w.err" "rlock: waiting for latch k, which is not set yet"
     rlock latch set k 2
@@ -300,7 +300,7 @@ has_subscribers() {
     [[ ! -s $T/q.err ]]
 }
 
-@test "on a terminal there is a line that goes away again, and Ctrl-C ends it" {
+@test "on a terminal, the line of latch wait goes away again, and Ctrl-C ends the wait" {
     on_terminal rlock latch wait k <<'DIALOGUE'
 expect which is not set yet
 sh rlock latch set k 1

@@ -31,7 +31,7 @@ there_are() {
     (($(redis ttl 'rlock:{k}') > 30000000))
 }
 
-@test "growing lets waiters in at once, shrinking only when there is room; 0 drains" {
+@test "a greater limit lets waiters in at once, a smaller one when there is room, 0 never" {
     rlock limit k 1
     hold a k --limit
     line_up b 1 --limit 1
@@ -76,7 +76,7 @@ there_are() {
     [[ $output == nested ]]
 }
 
-@test "a plain lock, a latch, wrong numbers, stores without limits" {
+@test "limit refuses a plain lock, a latch, wrong numbers, and stores without limits" {
     hold a plain
     says 78 '^rlock: limit: plain: it is held as a plain lock' limit plain 3
     rlock latch set gate 1

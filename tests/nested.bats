@@ -19,7 +19,7 @@ inner() {
     ends_with w 0
 }
 
-@test "each has its own entry; the lock is free when the last is gone" {
+@test "each nested run has an entry of its own; the lock is free when the last one is gone" {
     run -0 rlock run k -- \
         sh -c "$(inner run k -- rlock status --json k); $(inner status --json k)"
     json -s '.[0][0].holders | length == 2 and .[0].owner != .[1].owner and .[0].fence == .[1].fence
@@ -54,7 +54,7 @@ inner() {
     run -0 rlock status -q a b
 }
 
-@test "RLOCK_OWNER that is none: 78; sixteen deep, and no deeper" {
+@test "an RLOCK_OWNER of another form: 78; runs nest sixteen deep, and no deeper" {
     for owner in x 1.2 "$(printf 'a%.0s' {1..36})" "00000000-0000-0000-0000-000000000000."; do
         run -78 --separate-stderr env RLOCK_OWNER="$owner" rlock run -n k -- true
         stderr_line RLOCK_OWNER
@@ -111,7 +111,7 @@ END
     no_overlap
 }
 
-@test "kill -9 of the nested one: its command is gone before a sibling comes" {
+@test "kill -9 of a nested run: its command is dead before a sibling gets the lock" {
     bg a rlock run k -- sh \
         -c "$(inner run --lease 6s k -- worker "$LOG" one forever ignore) &
         until grep -qs one '$LOG'; do sleep 0.02; done

@@ -77,7 +77,7 @@ enough() {
     run -0 rlock status -u "$PROXY" --connect-timeout 20s k
 }
 
-@test "H8 a server that closes idle connections is not worth a word" {
+@test "H8 a server that closes idle connections causes no message" {
     redis config set timeout 1
     stay a k --lease 9s
     renewed k

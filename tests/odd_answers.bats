@@ -65,7 +65,7 @@ rate_is_bounded() {
     [[ $(asked connection) -ge 2 ]]
 }
 
-@test "H4 the answer to another question is none" {
+@test "H4 an answer to another request is not taken for the one that is awaited" {
     odd other
     says 69 "the server's answer makes no sense" run -n --connect-timeout 3s k -- touch "$T/ran"
 }

@@ -37,7 +37,7 @@ there_are() {
     run -1 rlock resume k
 }
 
-@test "a nested run gets the lock; the end of the time lets waiters in, unasked" {
+@test "a paused lock: a nested run gets it at once, and a waiter when the time is over" {
     run -0 rlock run k -- \
         sh -c 'rlock pause k 6s -m short && rlock run -n k -- echo nested'
     [[ $output == nested ]]
@@ -46,7 +46,7 @@ there_are() {
     run -1 rlock resume k
 }
 
-@test "whose pause is replaced, a KEY that was never used, and on a terminal the new state" {
+@test "pause says whose pause it replaces, that a KEY is new, and on a terminal what is so now" {
     run -0 --separate-stderr rlock pause k 1h -m first
     stderr_line '^rlock: pause: k was never used, or not for a week: is it spelt right\?$'
     run -0 --separate-stderr rlock pause k 2h -m second
@@ -65,7 +65,7 @@ EOF
     shows 0 'limit: s has a limit of 3 now' limit s 3
 }
 
-@test "wrong times, no words, globs, latches, stores that cannot" {
+@test "pause and resume refuse wrong times, no reason, latches, and stores without pauses" {
     says 64 '7d at most' pause -u unix:///nowhere k 8d -m x
 
     for time in 0 -1s 500ms x ''; do
@@ -179,7 +179,7 @@ EOF
     run -1 rlock resume 'k*'
 }
 
-@test "a GLOB: hundreds of locks, latches and keys of other prefixes among them" {
+@test "a GLOB pauses hundreds of locks, but not a latch nor a key of another prefix" {
     for ((number = 0; number < 350; number++)); do
         echo "hset rlock:{k$number} k lock/1 f 17"
         echo "hset rlocks:{k$number} k lock/1 f 17"

@@ -12,6 +12,7 @@ load helper
         kill_both "d$i"
     done
     kill "${pid[a]}"
+    # One after the other, the five would cost 7 s or more each.
     timed 0 20000 in_turn 20 w
 }
 

@@ -225,7 +225,7 @@ END
             links=$((links + 1))
         done < <(grep -oP 'href="(?!https?:|#)\K[^"#]+' "$page")
     done
-    ((links > 50))
+    ((links > 50)) # links were found
 }
 
 @test "packages: what they depend on, and for which machine" {

@@ -52,6 +52,7 @@ sockets() {
     renewed k
     run -75 rlock run -n k -- true
     kill -KILL "${pid[a]}"
+    # A lock that was not released would be free after two thirds of its lease, 14 s, or later.
     timed 0 12000 run -0 rlock run -w 25s k -- true
     poll_until 5 no_renewer
 }
@@ -130,14 +131,14 @@ END
     run -64 --separate-stderr bash -c 'exec rlock acquire --keep $$ k' 3>&-
 }
 
-@test "a process that has ended and was not waited for is none" {
+@test "--keep of a process that has ended, but was not waited for (a zombie): 64" {
     bg s sh -c 'sleep 0.2 & echo $! >"$0"; exec sleep 1000' "$T/number"
     poll_until 5 test -s "$T/number"
     poll_until 5 in_state "$(<"$T/number")" Z
     run -64 rlock acquire --keep "$(<"$T/number")" k
 }
 
-@test "the process ends during the wait: no client takes the lock" {
+@test "the process of --keep ends while acquire waits: 1, and the lock is not taken" {
     waits_to_keep
     kill -KILL "${pid[s]}"
     finish w 5
@@ -192,7 +193,7 @@ END
     done
 }
 
-@test "the renewer is killed while it waits: 71, and it is told" {
+@test "the renewer is killed while acquire waits: 71, and acquire says so" {
     waits_to_keep
     kill -KILL "$(renewers)"
     finish w 5
@@ -206,7 +207,7 @@ END
     poll_until 2 no_renewer
 }
 
-@test "killed before the token was out: nothing is held, nothing stays behind" {
+@test "acquire --keep is killed before the token was out: no lock and no process is left" {
     mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
     head -c 65536 /dev/zero >&7
@@ -227,7 +228,7 @@ END
     exec 7>&-
 }
 
-@test "killed between the token and its end: nothing is held, nothing stays behind" {
+@test "acquire --keep is killed between its token and its end: no lock and no process is left" {
     for i in {1..5}; do
         run -137 env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_kill.so" rlock acquire --keep $$ k 3>&-
         [[ $output =~ ^[0-9a-f-]{36}$ ]]
@@ -317,7 +318,7 @@ EOF
     kill "${pid[s]}"
 }
 
-@test "the server is gone for longer than the lease: it ends" {
+@test "the renewer ends when the server is away for longer than the lease" {
     holding a k --lease 4s
     redis_stop
     poll_until 10 no_renewer
@@ -326,7 +327,7 @@ EOF
     poll_until 3 is_free k
 }
 
-@test "the process ends while the server is away: released when it is back" {
+@test "the process of --keep ends while the server is away: released when that is back" {
     holding a k --lease 60s
     redis_stop
     kill -KILL "${pid[a]}"
@@ -336,7 +337,7 @@ EOF
     poll_until 2 no_renewer
 }
 
-@test "the password is not to be seen, and known when the connection breaks" {
+@test "the renewer shows its password nowhere, and connects again with it" {
     redis config set requirepass 'p4ss'
     bg s sh -c 'token=$(rlock acquire -u "unix://:p4ss@$REDIS_SOCK" --lease 8s --keep $$ k) || exit; : >"$0"; sleep 1000; :' "$T/up"
     poll_until 10 test -e "$T/up"

@@ -132,7 +132,7 @@ again() {
     contains "$T/proxy.out" reached
 }
 
-@test "H1 made again, whatever answer is lost: it stays reserved" {
+@test "H1 made again, whatever answer is lost: the KEY stays reserved" {
     export XDG_STATE_HOME=$T/state
     local flight=1 ends=
     while again "$flight"; do ((++flight < 40)); done
@@ -182,7 +182,7 @@ again() {
 
 differs() { ! cmp -s "$@"; }
 
-@test "several at a time: one owner, whose file outlives one that gives up" {
+@test "reservations at the same time: one owner token, which stays when one of them gives up" {
     export XDG_STATE_HOME=$T/state
     for i in {1..6}; do
         bg "r$i" rlock reserve "k$((i % 3))" 1h -m x

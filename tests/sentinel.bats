@@ -19,14 +19,15 @@ tls_files() {
 @test "Sentinels of the URL that do not run cost no time, wherever they stand" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}" 2)
-    timed 0 6000 run -0 rlock run k -- true
+    timed 0 15000 run -0 rlock run --connect-timeout 20s k -- true
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" 1 "127.0.0.1:${dead[1]}" 2 3)
     run -0 rlock run k -- true
 }
 
 @test "a Sentinel that is stuck costs no time" {
     server_signal 1 STOP
-    timed 0 6000 run -0 rlock run k -- true
+    # A run that waited for its answer would take 20 s.
+    timed 0 15000 run -0 rlock run --connect-timeout 20s k -- true
 }
 
 @test "a Sentinel's name that leads to several addresses: all of them are tried" {
@@ -71,7 +72,7 @@ tls_files() {
 @test "no Sentinel runs: 69 at once with --server-wait 0" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
-    timed 0 6000 run -69 --separate-stderr rlock run --server-wait 0 k -- true
+    timed 0 15000 run -69 --separate-stderr rlock run --server-wait 0 --connect-timeout 20s k -- true
     stderr_line "^rlock: .*cannot reach sentinel://127.0.0.1:${dead[0]},.*/$MASTER/0: no sentinel answers: 127.0.0.1:${dead[0]}, 127.0.0.1:${dead[1]} \\(Connection refused"
     stderr_line '^hint: '
 }

@@ -30,7 +30,7 @@ setup_file() { start_file --enable-debug-command yes; }
     long_goes_on
 }
 
-@test "H23 paused writes: the command is stopped at its deadline, and no ghost follows" {
+@test "H23 paused writes: the command is stopped in time, and a late request takes nothing" {
     two_holders
     redis client pause 600000 write
     bg late rlock run -w 1s --connect-timeout 3s k -- touch "$T/run"

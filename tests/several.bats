@@ -2,13 +2,13 @@
 
 load helper
 
-@test "all are held while the command runs, and none afterwards" {
+@test "several KEYs are all held while the command runs, and none afterwards" {
     run -0 rlock run a b c -- sh -c "'$RLOCK' status -q a; test \$? = 75 || exit 1
         '$RLOCK' status -q b; test \$? = 75 || exit 1; '$RLOCK' status -q c; test \$? = 75"
     run -0 rlock status -q a b c
 }
 
-@test "what the command is told: as many words as keys, in the order given" {
+@test "RLOCK_KEY, RLOCK_FENCE and RLOCK_SLOT have a word for each KEY, in the order given" {
     run -0 rlock run z a m -- \
         sh -c 'echo $RLOCK_KEY; set -- $RLOCK_FENCE; echo $#; echo $RLOCK_MODE'
     [[ ${lines[0]} == "z a m" && ${lines[1]} == 3 && ${lines[2]} == exclusive ]]

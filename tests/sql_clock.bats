@@ -22,7 +22,7 @@ server_now() {
     esac
 }
 
-@test "the server's clock can be moved here" {
+@test "the tests can move the clock of each database server" {
     each_database
     server_clock 0
     before=$(server_now)

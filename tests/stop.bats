@@ -43,7 +43,7 @@ setup() {
     [[ $(wc -l <"$T/traces") == "$seen" ]]
 }
 
-@test "H151 the command alone has ended: the lock is kept until --stop's has, too" {
+@test "H151 the command ends before that of --stop: the lock is kept until both have ended" {
     bg a rlock run --at-most 500ms --kill-after 20s --stop ": >'$T/up'; await '$T/go'" \
         k -- sh -c "await '$T/up'"
     poll_until 10 test -e "$T/up"

@@ -168,7 +168,7 @@ def _(server, lock):
     for owner in (C, D, E):
         lock.acquire(owner)
     lock.release(D)
-    server.call("PEXPIRE", lock.key, 100000000)  # whoever extends it shows
+    server.call("PEXPIRE", lock.key, 100000000)  # a script that extends this gives itself away
     before, dump = lock.fields(), server.call("DUMP", lock.key)
     waiters = [before["q:2"], before["q:4"]]
     same(lock.inspect(), ["LOCK", lock.now, str(fence), "x", 0, [before["h:" + A]], waiters])

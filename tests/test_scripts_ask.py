@@ -119,6 +119,7 @@ def _(lock):
     same(lock.renew(C)[6:], [], "another one does not")
 
 
+# how="again" is a later call of the one who has asked and waits for them to go.
 @test("ask: only the readers that were named are asked, and all of them or none")
 def _(server):
     lock = held(server, mode="s")

@@ -35,7 +35,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $(rlock --frobnicate=1 2>&1) == "rlock: --frobnicate: unknown option"* ]]
 }
 
-@test "a dash that a text program has made of two: the line as it was" {
+@test "another dash in place of --: 64, and a hint with the line as it was meant" {
     for dash in — – –- ――; do
         usage run -n k "$dash" echo 'a b'
         [[ ${stderr_lines[0]} == "rlock: run: no COMMAND: '$dash' is another dash than --" ]]

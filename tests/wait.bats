@@ -73,7 +73,7 @@ hand_overs() {
     once_of 3 in_time
 }
 
-@test "H61 the next is there as well when the first has given up meanwhile" {
+@test "H61 the second waiter has a dead holder's lock in time if the first one has given up" {
     hold a k --lease 14s
     queued k bg first rlock run -w 7s k -- true
     queue w k
@@ -81,10 +81,11 @@ hand_overs() {
     start=$(now_ms)
     ends_with first 75
     ends_with w 0
+    # The lease of 14 s, and less than a heartbeat of 2.5 s.
     took 0 16000 "$start"
 }
 
-@test "--at-least: a waiter is there when it is over, not a heartbeat later" {
+@test "--at-least: a waiter has the lock when that is over, not a heartbeat later" {
     in_time() {
         rm -f "$T/began" "$T/go"
         bg a rlock run --at-least 12s k -- \

@@ -83,8 +83,6 @@ static inline bool tap_is(const char *got, const char *wanted, const char *what,
     return false;
 }
 
-/* A file in memory. *text is what was written, when it is closed; the caller frees it. */
-
 /* The plan, and the status to end main() with. */
 static inline int tap_done(void)
 {
