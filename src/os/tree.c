@@ -261,8 +261,42 @@ static int unless_overdue(const struct tree *tree, int signo)
     return signo == SIGCONT && late ? 0 : signo;
 }
 
+/* Whether the command's process group still exists, and is not a later one of that number. From
+ * Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its group
+ * until both are gone; that of an empty group may become another's before the next call. A later
+ * group of the same number begins with a process of that number. Where no pidfd tells, as on an old
+ * kernel, in a sandbox, or for want of descriptors, and who asks has not reaped the leader, that is
+ * hardly one of this session. */
+static bool group_is_ours(const struct tree *tree)
+{
+    bool known = tree->leader >= 0;
+
+    if (known && kernel_signal_group(tree->leader, 0))
+        return true;
+    if ((known && errno == ESRCH) || (kill(-tree->group, 0) != 0 && errno == ESRCH))
+        return false;
+    if (tree->reaped || (known && kernel_has_gone(tree->leader)))
+        return kill(tree->group, 0) != 0 && errno == ESRCH;
+    pid_t session = getsid(tree->group);
+    return session < 0 || session == getsid(0);
+}
+
+/* Signals only the command's process group. Zombies count. */
+static enum tree_state signal_group(const struct tree *tree, int signo)
+{
+    if (tree->group <= 0)
+        return TREE_GONE;
+    if (tree->leader >= 0 && kernel_signal_group(tree->leader, unless_overdue(tree, signo)))
+        return TREE_LIVE;
+    if (!group_is_ours(tree))
+        return TREE_GONE;
+    return kill(-tree->group, unless_overdue(tree, signo)) == 0 || errno == EPERM ? TREE_LIVE
+                                                                                  : TREE_GONE;
+}
+
 /* Signals a process through a descriptor of it: its pid may be another's by now, if this process
- * was stopped since it was read. False if it could not be looked at once more. */
+ * was stopped since it was read. False if it could not be looked at once more; the command then
+ * gets the signal with its group. */
 static bool deliver_signal(const struct tree *tree, const struct process *process, int signo)
 {
     struct process now;
@@ -272,6 +306,8 @@ static bool deliver_signal(const struct tree *tree, const struct process *proces
     if (look == PROCESS_FOUND && !is_let_off(tree, &now, signo))
         kernel_signal(process->pid, fd, unless_overdue(tree, signo));
     file_close(fd);
+    if (look == PROCESS_UNSEEN && process->pid == tree->group)
+        signal_group(tree, signo);
     return look != PROCESS_UNSEEN;
 }
 
@@ -350,39 +386,6 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
             state = TREE_LIVE;
     }
     return state;
-}
-
-/* Whether the command's process group still exists, and is not a later one of that number. From
- * Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its group
- * until both are gone; that of an empty group may become another's before the next call. A later
- * group of the same number begins with a process of that number. Where no pidfd tells, as on an old
- * kernel, in a sandbox, or for want of descriptors, and who asks has not reaped the leader, that is
- * hardly one of this session. */
-static bool group_is_ours(const struct tree *tree)
-{
-    bool known = tree->leader >= 0;
-
-    if (known && kernel_signal_group(tree->leader, 0))
-        return true;
-    if ((known && errno == ESRCH) || (kill(-tree->group, 0) != 0 && errno == ESRCH))
-        return false;
-    if (tree->reaped || (known && kernel_has_gone(tree->leader)))
-        return kill(tree->group, 0) != 0 && errno == ESRCH;
-    pid_t session = getsid(tree->group);
-    return session < 0 || session == getsid(0);
-}
-
-/* Signals only the command's process group. Zombies count. */
-static enum tree_state signal_group(const struct tree *tree, int signo)
-{
-    if (tree->group <= 0)
-        return TREE_GONE;
-    if (tree->leader >= 0 && kernel_signal_group(tree->leader, unless_overdue(tree, signo)))
-        return TREE_LIVE;
-    if (!group_is_ours(tree))
-        return TREE_GONE;
-    return kill(-tree->group, unless_overdue(tree, signo)) == 0 || errno == EPERM ? TREE_LIVE
-                                                                                  : TREE_GONE;
 }
 
 /* Whether it can be told without a look at its processes that the group is the command's: where a

@@ -259,13 +259,19 @@ int kill(pid_t pid, int signo)
 }
 
 static size_t environments; /* that were opened */
+static bool memory_ends;    /* behind the first look at the command */
 
 /* In the library's place: counts those. */
 int openat(int at, const char *path, int flags, ...)
 {
+    static int looks;
     const char *name = strrchr(path, '/');
 
     environments += name && strcmp(name, "/environ") == 0;
+    if (memory_ends && atoi(path) == pid_of(120) && looks++ > 0) {
+        errno = ENOMEM;
+        return -1;
+    }
     return (int)syscall(SYS_openat, at, path, flags, 0);
 }
 
@@ -425,6 +431,33 @@ static void test_term_by_descent(void)
                !strstr(deeds, "list"),
            "H163 TERM does without a list of all processes: %s", deeds);
     notes_deeds = false;
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
+/* The command was found, and the host has no memory for the look that tells that it still is what
+ * was found. TERM is sent once. */
+static void test_term_without_memory(void)
+{
+    char expected[40];
+
+    make_world(true);
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {.procfs = &procfs,
+                              .root = getpid(),
+                              .except = pid_of(101),
+                              .group = pid_of(120),
+                              .leader = -1,
+                              .owner = OWNER};
+    snprintf(expected, sizeof expected, "signal %d", -tree.group - FAR);
+    group = tree.group;
+    memory_ends = notes_deeds = true;
+    *deeds = '\0';
+    tree_signal(&tree, SIGTERM);
+    tap_ok(strstr(deeds, expected) != NULL, "TERM reaches a command that cannot be looked at: %s",
+           deeds);
+    memory_ends = notes_deeds = false;
+    group = 0;
     procfs_close(&procfs);
     remove_tree("");
 }
@@ -855,6 +888,7 @@ int main(void)
     test_known_first();
     test_ancestors();
     test_term_by_descent();
+    test_term_without_memory();
     test_locked();
     test_asked_first();
     test_hidden_group();
