@@ -251,7 +251,7 @@ fails_as_foretold() {
         rlock acquire --lease 10m "held-$right"
         rlock acquire --lease 1s "dead-$right"
         rlock acquire --lease 1s --read "readers-$right"
-        rlock acquire --lease 1s --read "readers-$right"
+        rlock acquire --lease 1s --read "readers-$right" # a second reader
     done >/dev/null
     poll_until 10 is_free "readers-$right"
     for right in "${all[@]}"; do

@@ -47,7 +47,7 @@ run_all() {
     run_all
     ran 'backup exclusive: /usr/local/bin/backup'
     held backup
-    # SuccessExitStatus
+    # The unit takes this status for a success: SuccessExitStatus=75.
     run sh "$T"/shell/01-*
     [[ $status == 75 ]]
     verify rlock-backup
@@ -70,7 +70,7 @@ verify() {
     sed -i "s|$directory|$T/place|" "$T"/shell/*
     run_all
     grep -qx 'rlock_up 1' rlock.prom
-    # SuccessExitStatus
+    # The unit takes this status for a success: SuccessExitStatus=69.
     run env URL="unix://$T/none" RLOCK_SERVER_WAIT=0 sh "$T"/shell/01-*
     [[ $status == 69 ]]
     grep -qx 'rlock_up 0' rlock.prom

@@ -431,7 +431,8 @@ lease_left() {
     ask_status "$1" && [[ $answer =~ \"lease_left_ms\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-# renewed KEY: waits for the next renewal of its lease.
+# renewed KEY: waits for the next renewal of its lease. That may be under way already, so a test that
+# means one from now on waits for two.
 renewed() {
     local least=99999999
     poll_until 30 is_renewed "$1"
@@ -700,7 +701,8 @@ agent_of() {
     children_of "$1" rlock-agent
 }
 
-# kill_agent NAME: kills it and waits for the next one, which is $agent then.
+# kill_agent NAME: kills it and waits for the next one, which is $agent then. A test that does so
+# twice wants an agent that takes over from one that has taken over itself.
 kill_agent() {
     local before
     poll_until 10 has_agent "$1"

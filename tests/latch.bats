@@ -52,6 +52,7 @@ has_subscribers() {
     prints 0 4 latch count-down --id a k
     prints 0 4 latch count-down k --id a
     prints 0 4 latch count-down --id a k 3
+    # Without an id, each call counts.
     rlock latch count-down k
     rlock latch count-down k
     prints 0 1 latch count-down --id b k

@@ -198,7 +198,8 @@ EOF
     redis eval 'for i = 1, 9000 do redis.call("SET", "other" .. i, "") end' 0
     rlock run k -- true
     start_proxy
-    # Each of nine parts of the list takes that long. A machine that stands still is silent, too.
+    # Each of nine parts of the list takes that long. A machine that stands still is silent, too, so
+    # the test tries again, twice at most.
     fault delay down 400
     for _ in 1 2 3; do
         rlock pause 'k*' 1h -m x

@@ -303,6 +303,7 @@ END
     bg_says asleep "waiting for k" rlock run --lease 60s k -- sh -c "echo asleep >>'$LOG'"
     suspend asleep STOP
     terminate a
+    # Without a queue a waiter that is not stopped asks every half second: it would have had a turn.
     for _ in 1 2 3 4 5; do
         run -0 rlock run -n k -- sleep 0.3
     done

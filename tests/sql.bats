@@ -344,7 +344,7 @@ swallows() {
     says 69 'has no tables for locks' run --server-wait 0 k -- true
     prints 69 '*unfit    tables*' doctor
     run -0 rlock init
-    run -0 rlock init
+    run -0 rlock init # again, which changes nothing
     run -0 rlock run k -- true
     prints 1 '*fine     tables*fine     lock *' doctor
 }
@@ -357,7 +357,7 @@ swallows() {
         [[ $output == *"${name}_"* && $output != *rlock* ]]
         says 69 'has no tables for locks' run --server-wait 0 -u "$url" k -- true
         run -0 rlock init -u "$url"
-        run -0 rlock init -u "$url"
+        run -0 rlock init -u "$url" # again, which changes nothing
         run rlock doctor -u "$url"
         [[ $output == *"fine     tables"*"${name}_"*" there"* && $output != *unfit* ]]
         hold a k -u "$url"

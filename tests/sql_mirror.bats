@@ -163,7 +163,7 @@ is_awaited() {
     [[ $(locked_by nightly) =~ ^[A-Za-z0-9._-]+\ rlock\ $uuid$ ]]
     within 30000 61000 "$(left nightly)"
     java_refused nightly
-    java_refused nightly
+    java_refused nightly # the refusal has not taken it either
     ends_well a
     java_is_free nightly
     java_takes nightly 60 app-1

@@ -71,6 +71,8 @@ cancel_waits() {
 }
 
 @test "H146 a wait for the standby that is cancelled is not a grant, though it is a success" {
+    # PostgreSQL waits for a standby of that name, which does not exist. A commit whose wait is
+    # cancelled is done on the primary, with a warning: rlock asks again, and is cancelled again.
     wait_for_standbys nobody
     bg a rlock run --lease 30s k -- touch "$T/ran"
     poll_until 20 cancel_waits

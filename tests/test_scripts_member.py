@@ -141,6 +141,7 @@ def _(lock):
 @test("member: a nested owner has its ancestor's fence, or the one that was settled on")
 def _(lock):
     fence = lock.acquire(A).answer[2]
+    # A repeated request has the same answer. The fence that it proposes is a greater one.
     for _again in range(2):
         same(lock.acquire(A + "." + B, proposal=lock.now * 1000 + 5)[3:],
              [["GRANTED", lock.now, fence, [0]], [1]])

@@ -250,6 +250,7 @@ they_go_on() {
     named_servers
     leads_to 127.0.0.2 127.0.0.3
     fault_of n2 refuse
+    # Chance decides which address each run tries first.
     for _ in 1 2 3 4; do
         named run -0 rlock run -n --server-wait 0 k -- true
     done
