@@ -431,8 +431,8 @@ lease_left() {
     ask_status "$1" && [[ $answer =~ \"lease_left_ms\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-# renewed KEY: waits for the next renewal of its lease. That may be under way already, so a test that
-# means one from now on waits for two.
+# renewed KEY: waits for the next renewal of its lease. That may be under way already, so a test
+# that means one from now on waits for two.
 renewed() {
     local least=99999999
     poll_until 30 is_renewed "$1"

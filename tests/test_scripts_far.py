@@ -176,6 +176,8 @@ def _(server):
     same(order, [n for n in range(1, 81) if n not in dead])
 
 
+# All lie far behind the first 20, so most of them have to be told before they call: here each call
+# is made by a message, and none by a clock.
 @test("far: a group that is granted together comes in promptly, far ones included")
 def _(server):
     for mode, limit, count in (("s", 0, 70), ("l", 50, 50)):

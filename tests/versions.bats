@@ -151,7 +151,7 @@ asked_or_taken() {
     ends_with a 79
 }
 
-@test "a holder is asked by the other version, and releases; its lock is taken away" {
+@test "a holder that the other version asks releases; one whose lock it takes away stops" {
     both_ways asked_or_taken
 }
 
@@ -198,7 +198,7 @@ acquired() {
     as "$this" run -0 rlock run -n k -- true
 }
 
-@test "what one acquires, the other renews and releases" {
+@test "a lock that one version acquires is renewed and released by the other" {
     both_ways acquired
 }
 
@@ -259,7 +259,7 @@ some_of_several() {
     [[ ! -e $T/again ]]
 }
 
-@test "several KEYs, some of them, and runs that were done" {
+@test "several KEYs, --any and --unless-done respect what the other version holds and has done" {
     both_ways some_of_several
 }
 
@@ -386,7 +386,7 @@ host_by_host() {
 }
 
 # Chance decides which of them each run is, and each look.
-@test "a contest of both versions, with kills and stops" {
+@test "a contest of both versions, with kills and stops: never two at once, each has its turn" {
     RLOCK_BESIDE=$FORMER RLOCK_SECONDS=8 timeout 280 python3 -B "$TESTS/test_contenders.py" \
         >"$T/contest.out" || true
     grep -q '^1\.\.' "$T/contest.out"

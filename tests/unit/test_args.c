@@ -110,6 +110,7 @@ static void summarise(const struct arguments *arguments, char *out)
         out += sprintf(out, "%s ", *word);
 }
 
+/* A command line is parsed as the table says. Its words have one space between them. */
 static void check_line(const char *line, const char *wanted)
 {
     char text[200], got[200] = "";

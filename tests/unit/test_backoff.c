@@ -13,6 +13,8 @@ static const struct {
     {5, 500, 1000}, {6, 500, 1000}, {63, 500, 1000}, {64, 500, 1000}, {4294967295U, 500, 1000},
 };
 
+/* The least and the greatest random number give the ends of the range, one between them a pause
+ * within it. */
 static void test_pause(unsigned failures, int64_t least, int64_t most)
 {
     int64_t first = backoff_pause(failures, 0), last = backoff_pause(failures, UINT32_MAX);

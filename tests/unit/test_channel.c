@@ -81,6 +81,7 @@ static void test_closed(int end)
     loop_free(loop);
 }
 
+/* A message is sent, and the first try to receive it meets an error: it is not lost by that. */
 static void test_receive(int *ends, int error, const char *what, int expected)
 {
     const int sent = 7;

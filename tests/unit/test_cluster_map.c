@@ -96,6 +96,7 @@ static void print(const struct cluster_map *map, bool read, char *out, size_t si
     }
 }
 
+/* A node's list of slots replaces a map in which one node, "old", has all of them. */
 static void test_map(const char *words, const char *wanted)
 {
     struct cluster_map *map = &(struct cluster_map){0};
@@ -116,6 +117,7 @@ static void test_map(const char *words, const char *wanted)
     cluster_map_free(map);
 }
 
+/* An error of a node is a redirection, or "none". */
 static void test_redirection(const char *text, const char *wanted)
 {
     struct cluster_redirection redirection;

@@ -54,6 +54,8 @@ static size_t row_of(const char *of)
     return COUNT(rows);
 }
 
+/* One combination of plan and state has the deadline of the row that it matches. The letters of
+ * "of" are those of the table; "stopping": the end of the command has begun. */
 static void check(const char *of, bool stopping)
 {
     const struct job_plan plan = {.on_lost = of[0] == 's'   ? ON_LOST_STOP

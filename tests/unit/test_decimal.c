@@ -32,6 +32,7 @@ static const struct {
     {DIGITS_400, INT64_MAX, -1, INT64_MAX},
 };
 
+/* All functions that read a number agree about a text, and none reads more than "most". */
 static void test_text(const char *text, int64_t most, int64_t wanted, int64_t size)
 {
     const char *rest = text;

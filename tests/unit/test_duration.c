@@ -114,6 +114,7 @@ static void test_fault(void)
     tap_is(duration_fault("99999999d1x", "no"), "no", "duration_fault", "99999999d1x");
 }
 
+/* A text of a million characters is read to its end, or refused, without an overflow. */
 static void test_huge(const char *what, char fill, const char *tail, bool wanted)
 {
     size_t length = 1000000;

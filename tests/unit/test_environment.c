@@ -92,6 +92,7 @@ static const struct {
      "RLOCK_SLOT=1|"},
 };
 
+/* The command inherits what rlock has, but for rlock's own variables and passwords. */
 static void test_inherited(size_t i)
 {
     const struct acquire_request lock = {.keys = one, .key_count = 1, .owner = "o"};
@@ -111,6 +112,7 @@ static void test_inherited(size_t i)
     environment_free(&environment);
 }
 
+/* Passwords are hidden where they stood, which /proc shows, and kept in copies. */
 static void test_hidden(size_t i)
 {
     char text[200], shown[400] = "", kept[400] = "", *out = shown, *also = kept;
@@ -132,6 +134,7 @@ static void test_hidden(size_t i)
     tap_is(kept, hidden[i].given, "environment_hide keeps", hidden[i].given);
 }
 
+/* The variables of a grant, without RLOCK_OWNER. */
 static void test_granted(size_t i)
 {
     const struct acquire_request lock = {.keys = granted[i].keys,

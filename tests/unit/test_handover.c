@@ -31,6 +31,7 @@ static bool take(const char *text, struct handover *handover, struct answer *gra
     return handover_take(handover, message, 30 * NS_PER_SEC, grant);
 }
 
+/* A message that has the token of the request is a grant with that fence and slot. */
 static void test_grant(const char *text, uint64_t fence, unsigned slot)
 {
     struct handover handover = answered();

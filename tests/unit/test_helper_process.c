@@ -82,6 +82,7 @@ static void take(void *owner, const void *finding)
     loop_stop(sim->loop);
 }
 
+/* A helper process returns what it was asked for, and leaves no zombie. */
 static void test_finding(struct simulation *sim)
 {
     const int question = 41;
@@ -93,6 +94,7 @@ static void test_finding(struct simulation *sim)
     tap_ok(is_cleared(sim->loop), "it is reaped");
 }
 
+/* A helper process that is stopped before its answer leaves no zombie, and no answer comes. */
 static void test_kill_tree(struct simulation *sim)
 {
     sim->found = 0;

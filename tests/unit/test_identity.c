@@ -84,6 +84,7 @@ static bool same_identity(const struct identity *a, const struct identity *b)
            tap_same(a->command, b->command) && tap_same(a->label, b->label);
 }
 
+/* A line from a store becomes an identity; members that were there before are overwritten. */
 static void check_parse(const char *line, size_t length, const struct identity *wanted)
 {
     struct identity who;

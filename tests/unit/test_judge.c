@@ -225,6 +225,7 @@ static void diagnose(const char *words, struct diagnosis *diagnosis)
     judge_server(&scenario.facts, &scenario.requirements, diagnosis);
 }
 
+/* A server with the facts in "words" has those findings above fine, and their worst level. */
 static void test_row(const char *words, const char *wanted)
 {
     struct diagnosis diagnosis;
@@ -311,6 +312,7 @@ static const struct {
     {"reached=0 rights_known=0 fault=refused", "refused", ""},
 };
 
+/* A server with the facts in "words" has a finding with that text and that advice. */
 static void test_saying(const char *words, const char *text, const char *advice)
 {
     struct diagnosis diagnosis;
@@ -375,6 +377,8 @@ static const struct {
     {"f", "cluster fine, fine", 16384},
 };
 
+/* Several servers are judged together. Each letter of "levels" is the first of a server's level; a
+ * small one stands for the same server, a capital for one of its own. */
 static void test_deployment(const char *levels, const char *wanted, unsigned slots)
 {
     struct redis_memory memories[5] = {0};
@@ -420,6 +424,7 @@ static const struct {
     {"sss", "unfit", "no majority of the 3 names a master"},
 };
 
+/* Sentinels that say these words have that level, and "part" is in the text of the finding. */
 static void test_sentinels(const char *words, const char *wanted, const char *part)
 {
     struct sentinel_facts facts = {.count = strlen(words)};

@@ -974,6 +974,7 @@ static void run(struct life *life, const struct schedule *schedule)
     loop_free(loop);
 }
 
+/* A keeper that meets the answers of a schedule sends the requests that it wants, in that order. */
 static void test_schedule(const struct schedule *schedule)
 {
     struct life life;

@@ -44,6 +44,8 @@ static int go_on(struct kill_tree *stop, struct moment *now)
     return ms;
 }
 
+/* No process ends, and after "before" ms of killing the machine stands still for "still" ns. rlock
+ * gives up after 2 s of its own time, give or take a tenth: the stand-still does not count. */
 static void test_still(int64_t still, int before, const char *what)
 {
     struct moment now = {.ns = 1000 * NS_PER_SEC};

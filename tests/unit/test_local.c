@@ -118,6 +118,7 @@ static void server_end(const struct server *server)
     waitpid(server->pid, NULL, 0);
 }
 
+/* A server that obeys TERM is ended by it. */
 static void test_end(const struct local_place *place)
 {
     struct server server = server_start(place, false);
@@ -129,6 +130,7 @@ static void test_end(const struct local_place *place)
     tap_ok(local_force_end(place, END_NS), "there is none to be ended");
 }
 
+/* A server that ignores TERM stays, until KILL is allowed. */
 static void test_force(const struct local_place *place)
 {
     struct server server = server_start(place, true);

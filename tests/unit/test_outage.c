@@ -167,6 +167,7 @@ static void take_step(struct loop_timer *timer)
     arm_step(course);
 }
 
+/* The steps of a course make the outage tell what the row wants, in that order. */
 static void test_course(size_t i)
 {
     static const struct outage_events events = {on_trouble, on_recovered};

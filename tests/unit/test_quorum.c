@@ -86,6 +86,7 @@ static bool is_final(enum quorum_rule rule, enum vote *votes, size_t count)
     return true;
 }
 
+/* All combinations of votes of 2 to MOST nodes; a number in base five is one of them. */
 static void test_all(enum quorum_rule rule, const char *name)
 {
     for (size_t count = 2; count <= MOST; count++) {
@@ -231,7 +232,7 @@ static void test_fences(void)
     for (size_t i = 0; i < COUNT(fences); i++) {
         struct quorum quorum;
         struct answer answer;
-        char *at = (char *)(uintptr_t)fences[i].grants;
+        char *at = (char *)(uintptr_t)fences[i].grants; /* strtoul() goes from word to word */
 
         quorum_begin(&quorum, QUORUM_TAKE, fences[i].nodes, 30000);
         for (size_t node = 0; *at; node++) {

@@ -370,6 +370,7 @@ static const char *const *const failures = INPUTS(
     "WRONGTYPE Operation against a key holding the wrong kind of value script: 2f",
     "UNBLOCKED force unblock from blocking state, instance state changed (master -> replica?)");
 
+/* An error of the server leaves open whether the request was done, or says that it was not. */
 static void test_doubt(const char *text, bool maybe_done)
 {
     struct answer answer;
@@ -521,6 +522,7 @@ static void test_long_error(void)
     tap_ok(strstr(answer.text, "...") == end - 3, "a long error: its end is marked");
 }
 
+/* A reply of a script, written as words, becomes that answer; no member keeps an old value. */
 static void test_script(const char *brief, const char *wanted)
 {
     char got[4000];
@@ -535,6 +537,7 @@ static void test_script(const char *brief, const char *wanted)
     freeReplyObject(reply);
 }
 
+/* A reply of the script "inspect", written as words, becomes that view of a lock. */
 static void test_inspection(const char *brief, const char *wanted)
 {
     char got[4000] = "";

@@ -76,6 +76,7 @@ static void print(const struct answer *answer, const char *ids, char *out, size_
                  answer->text, answer->maybe_done ? " (maybe done)" : "");
 }
 
+/* A reply of the script "latch", written as words, becomes that answer. */
 static void test_reply(const char *words, const char *wanted)
 {
     redisReply *reply = reply_of_words(words);

@@ -297,6 +297,7 @@ static const struct rendered lists[] = {
 typedef void renderer(struct strbuf *out, const struct lock_view *locks, size_t count,
                       const struct render_style *style);
 
+/* Locks are printed as wanted, in one style. */
 static void check(renderer *print, const struct lock_view *const locks[MAX],
                   const struct render_style *style, const char *what, const char *name,
                   const char *wanted)

@@ -78,6 +78,7 @@ static bool read_words(char **words, int count, int preset, struct request *requ
     return fine && !found;
 }
 
+/* A command line and preset settings become that request, or are refused with that message. */
 static void test_row(const char *text, int preset, const char *wanted)
 {
     char line[200], got[300];

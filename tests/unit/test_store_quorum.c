@@ -416,6 +416,7 @@ static void take_step(struct simulation *sim, const char *step)
     }
 }
 
+/* The steps of a row end as it wants, whatever the network does: with each of twenty seeds. */
 static void test_fault(size_t i)
 {
     static const char *const endings[] = {"released", "refused", "failed", "cancelled",
@@ -489,6 +490,7 @@ static const struct {
     {"too far for one", 60, false, CAUSE_UNREACHABLE},
 };
 
+/* Servers at a distance, in hundredths of the lease of a second: the client holds or gives up. */
 static void test_distance(size_t i)
 {
     struct simulation sim = {.loop = NULL};
@@ -627,6 +629,8 @@ static void run_by_chance(struct simulation *sim, unsigned seed, enum conditions
 #define RUNS_BY_CHANCE 600
 #define PART           200
 
+/* Runs by chance, in parts of one result each: no two clients hold the lock, and it is held often
+ * enough for that to say something. */
 static void test_chance(unsigned first, const char *name, enum conditions conditions)
 {
     const char *wanted = getenv("RLOCK_RUNS");

@@ -145,6 +145,7 @@ static const struct {
         .paused = true, .thresholds[MEASURE_PAUSED] = {true, 10800000, 10800000}),
 };
 
+/* A limit of "rlock check" is read as a warning and a critical value, or refused (-1). */
 static void test_parse(enum measure measure, const char *text, int64_t warning, int64_t critical)
 {
     struct threshold got = {0};

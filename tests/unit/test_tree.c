@@ -304,6 +304,8 @@ struct dirent *readdir(DIR *from)
     return entry;
 }
 
+/* A process that is born during the look is found. Whether there was one the kernel tells only
+ * where /proc/sys/kernel/ns_last_pid is there ("told"): without it nothing is known to be gone. */
 static void test_births(bool told)
 {
     char name[128];

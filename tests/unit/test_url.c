@@ -287,6 +287,7 @@ static char *describe(const struct url *url)
     return strbuf_detach(&out);
 }
 
+/* A parsed URL is described as wanted. */
 static void check(const struct url *url, const char *wanted, const char *what, const char *text)
 {
     char *got = describe(url);
@@ -320,6 +321,7 @@ static void test_good(void)
     }
 }
 
+/* A URL is refused with that message, and nothing of it is left. */
 static void test_bad(const char *text, const char *wanted)
 {
     struct url url;
@@ -396,6 +398,7 @@ static void test_sizes(void)
            "a fault is cut to its room");
 }
 
+/* The part of an address that is its password, NULL if it has none. */
 static void test_span(const char *text, const char *wanted)
 {
     size_t start = NO_SPAN, length = NO_SPAN;

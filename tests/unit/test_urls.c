@@ -84,6 +84,7 @@ static const char *blot(const char *text, char *out)
     return out;
 }
 
+/* Two URLs lead to the same server or not, in either order. */
 static void test_pair(const char *one, const char *other, bool same)
 {
     struct url a, b;

@@ -42,6 +42,7 @@ static const struct {
     {"ada", "secret", true}, /* as it is known by now */
 };
 
+/* A file of users is read, or refused with a message and the number of its line. */
 static void test_file(size_t number)
 {
     char fault[256] = "";

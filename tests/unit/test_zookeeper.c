@@ -239,6 +239,7 @@ static void test_rooms(void)
     }
 }
 
+/* Data of a node with a mode or a fence that is none is refused. */
 static void test_damaged(const char *what, const char *mode, const char *fence)
 {
     struct zk_node_data back;

@@ -237,6 +237,7 @@ static const struct zk_judge judge = {on_made, on_gone};
 
 /* -- what a keeper tells ----------------------------------------------------------------------- */
 
+/* A grant: its lease is no longer than was asked for, and no other client may hold the lock. */
 static void check_lease(struct player *player, struct lease lease)
 {
     if (lease.length > player->plan.request.lease)
