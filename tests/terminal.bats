@@ -118,6 +118,19 @@ EOF
     done
 }
 
+@test "H165 --wait-descendants: what Ctrl-Z has stopped just before the command ends continues" {
+    cat >"$T/command" <<'EOF'
+sh -c 'kill -TSTP $$; exit 0' &
+until grep -q '^State:.T' /proc/$!/status; do sleep 0.05; done
+exit 7
+EOF
+    in_shell <<'EOF'
+send rlock run --wait-descendants k -- sh "$T/command"\n
+ended 7
+sh rlock status -q k
+EOF
+}
+
 @test "H165 a command that others have stopped ends by a key, or by a signal to rlock" {
     for end in 'send \x03,130' 'send \x1c,131' 'sh kill -TERM $PTY_PID,143' 'sh kill -HUP $PTY_PID,129'; do
         for way in "run k" "fence $T/fence --token 7"; do

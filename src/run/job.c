@@ -551,7 +551,8 @@ void job_judge_end(struct job *job)
 
 /* The command has ended by itself. The processes that it left continue, or are waited for. Notes
  * the signal that has ended it if that was typed at the terminal: the whole job, which this process
- * is a part of, should end by it. */
+ * is a part of, should end by it. A Ctrl-Z just before may have stopped what is left of its group,
+ * which no shell knows of: it is continued, as by the kernel where that orphans a group. */
 static void end_command(struct job *job)
 {
     bool had_terminal = job->terminal.given;
@@ -563,6 +564,8 @@ static void end_command(struct job *job)
         bool by_key = signo == SIGINT || signo == SIGQUIT;
         job->typed = by_key && !sigismember(&job->handed_on, signo) ? signo : 0;
     }
+    if (had_terminal && job->state == JOB_LINGERING)
+        continue_command(job);
 }
 
 struct moment job_due(const struct job *job)
