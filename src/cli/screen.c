@@ -128,7 +128,7 @@ void window_fit(struct strbuf *out, const char *text, const struct window *windo
 
 #define INDENT 4
 
-/* Bytes of the start of a line that fit, which end at a space if one is near. */
+/* How many bytes of a line fit into the window, from its start; up to a space, if one is near. */
 static size_t part_of(const char *line, size_t columns)
 {
     size_t whole = utf8_fit(line, columns), part = whole;

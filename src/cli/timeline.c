@@ -134,7 +134,7 @@ static void set_and_free(struct table_row *row, size_t column, char *text)
 
 /* -- the table --------------------------------------------------------------------------------- */
 
-/* Columns that are left for the line of time. */
+/* How many columns are left for the line of time. */
 static int room_for_line(const struct table *table, int width)
 {
     int room = width - (COLUMNS - 1) * TABLE_GAP;

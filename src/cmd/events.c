@@ -124,6 +124,28 @@ static int print_changes(struct events *events, const struct lock_list *before)
 
 /* -- again and again --------------------------------------------------------------------------- */
 
+/* Sets the pause before the next survey, so that surveys take one SHAREth of the time. One may have
+ * waited for a store that stood still, so the shorter one of two in a row counts. took: ns. */
+static void note_time(struct events *events, int64_t took, bool first)
+{
+    int64_t usual = first || took < events->took ? took : events->took;
+
+    events->took = took;
+    events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
+}
+
+/* The store is back. A waiter that came and went during the outage was not seen: an event says so.
+ * Returns the exit status of printing it. */
+static int tell_missed(const struct events *events)
+{
+    int64_t gone = events->locks.gone;
+    const struct transition missed = {.kind = TRANSITION_MISSED,
+                                      .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
+
+    say_warning("events: back after %s; something may have been missed", DURATION_TEXT(gone));
+    return print_event(events, &missed);
+}
+
 /* Surveys the locks, and prints what has happened since the last survey. Returns false with the
  * exit status if the command must end. */
 static bool print_round(struct events *events, bool first, int *status)
@@ -138,22 +160,8 @@ static bool print_round(struct events *events, bool first, int *status)
     locks->list = (struct lock_list){0};
     enum lock_watch_result result = lock_watch_ask(locks, &answer);
     if (result == LOCK_WATCH_SEEN) {
-        /* One survey may have waited for a store that stood still, so the shorter one of two in a
-         * row counts. */
-        int64_t took = moment_until(began, moment_now());
-        int64_t usual = first || took < events->took ? took : events->took;
-        events->took = took;
-        events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
-        *status = STATUS_OK;
-        if (was_away) {
-            /* A waiter that came and went during the outage was not seen. */
-            int64_t gone = locks->gone;
-            const struct transition missed = {.kind = TRANSITION_MISSED,
-                                              .at_ms = clock_wall() / NS_PER_MS - gone / NS_PER_MS};
-            say_warning("events: back after %s; something may have been missed",
-                        DURATION_TEXT(gone));
-            *status = print_event(events, &missed);
-        }
+        note_time(events, moment_until(began, moment_now()), first);
+        *status = was_away ? tell_missed(events) : STATUS_OK;
         if (first) {
             command_tell_misfits(&events->call, &locks->list);
             say_detail("events: listening");

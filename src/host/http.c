@@ -111,7 +111,8 @@ static void add_header(enum http_form form, const char *header)
     http.headers[form] = mem_checked(curl_slist_append(http.headers[form], header));
 }
 
-/* Clients spread over the servers, and one that begins anew is likely to begin with another. */
+/* Begins with any of the servers: so clients spread over them, and one that begins anew is likely
+ * to begin with another. */
 void http_open(const struct host_target *target)
 {
     bool several = strchr(target->host, ',');

@@ -87,7 +87,8 @@ static void sha1_hex(struct slice slice, char hex[SHA1_HEX_SIZE])
 
 /* -- what a script sees ------------------------------------------------------------------------ */
 
-/* Numbers are written as Redis writes them. Returns false if there is another value. */
+/* Makes words of what a script passes to a command. Numbers are written as Redis writes them.
+ * Returns false if there is another value. */
 static bool make_words(lua_State *lua, struct slice *words, int count)
 {
     bool sound = true;

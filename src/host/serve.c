@@ -516,7 +516,7 @@ static const struct {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* Commands that are not in the table are about records. */
+/* Performs one command. Commands that are not in the table are about records. */
 static void perform_command(const struct request *request)
 {
     const struct script_call call = {.arguments = request->words, .argument_count = request->count};

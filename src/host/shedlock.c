@@ -84,53 +84,75 @@ static void add_end(struct sql_text *text, int64_t ms)
     add_timestamp(text, (ms + MS_PER_SEC - 1) / MS_PER_SEC * MS_PER_SEC);
 }
 
+/* Adds the end of a lock, whose row stays. */
+static void add_release(struct sql_text *text, const struct unit_key *key, int64_t now_ms)
+{
+    sql_add(text, "UPDATE shedlock SET lock_until = ");
+    add_timestamp(text, now_ms);
+    add_where(text, key);
+    sql_end(text);
+}
+
+/* Adds a lock to a row that is there, or a longer time to a lock. locked_at is when this holder
+ * took it. A row that came between the locking and the reading is not locked: another holder may
+ * have taken it since. Then locked_by would be NULL, which the table refuses. MySQL sets columns
+ * from left to right. */
+static void add_holder(struct sql_text *text, const struct unit_key *key, const char *by,
+                       int64_t now_ms)
+{
+    sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
+    add_value(text, by);
+    sql_add(text, " THEN locked_at ELSE ");
+    add_timestamp(text, now_ms);
+    sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
+    add_value(text, by);
+    sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
+    add_value(text, by);
+    sql_add(text, " END, lock_until = ");
+    add_end(text, key->record.expires);
+    add_where(text, key);
+    sql_end(text);
+}
+
+/* Adds a lock in a new row. */
+static void add_row(struct sql_text *text, const struct unit_key *key, const char *by,
+                    int64_t now_ms)
+{
+    sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
+    add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
+    sql_add(text, ", ");
+    add_end(text, key->record.expires);
+    sql_add(text, ", ");
+    add_timestamp(text, now_ms);
+    sql_add(text, ", ");
+    add_value(text, by);
+    sql_add(text, ")");
+    sql_end(text);
+}
+
 void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
 {
-    int64_t now = unit->now_us / US_PER_MS;
+    int64_t now_ms = unit->now_us / US_PER_MS;
 
     for (size_t i = 0; i < unit->count; i++) {
         const struct unit_key *key = &unit->keys[i];
-        bool held = key->record.type == RECORD_STRING;
-        if (!shedlock_has(key->name) || !key->record.changed || (!held && !key->record.version))
+        bool held = key->record.type == RECORD_STRING, there = key->record.version;
+        if (!shedlock_has(key->name) || !key->record.changed || (!held && !there))
             continue;
         if (!held) {
-            sql_add(text, "UPDATE shedlock SET lock_until = ");
-            add_timestamp(text, now);
-            add_where(text, key);
-        } else if (key->record.version) {
-            /* locked_at is when this holder took it. A row that came between the locking and the
-             * reading is not locked: another holder may have taken it since. Then locked_by would
-             * become NULL, which the table refuses. MySQL sets columns from left to right. */
-            const char *by = record_find(&key->record, slice_of(""))->value.at;
-            sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
-            add_value(text, by);
-            sql_add(text, " THEN locked_at ELSE ");
-            add_timestamp(text, now);
-            sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
-            add_value(text, by);
-            sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
-            add_value(text, by);
-            sql_add(text, " END, lock_until = ");
-            add_end(text, key->record.expires);
-            add_where(text, key);
-        } else {
-            sql_add(text, "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES (");
-            add_value(text, key->name.at + strlen(SHEDLOCK_KEY));
-            sql_add(text, ", ");
-            add_end(text, key->record.expires);
-            sql_add(text, ", ");
-            add_timestamp(text, now);
-            sql_add(text, ", ");
-            add_value(text, record_find(&key->record, slice_of(""))->value.at);
-            sql_add(text, ")");
-        }
-        sql_end(text);
-        if (!held)
+            add_release(text, key, now_ms);
             continue;
+        }
+        const char *by = record_find(&key->record, slice_of(""))->value.at;
+        if (there)
+            add_holder(text, key, by, now_ms);
+        else
+            add_row(text, key, by, now_ms);
+        /* A row that is not as it was written undoes the transaction. */
         sql_add(text, SQL_ONE "shedlock");
         add_where(text, key);
         sql_add(text, " AND locked_by = ");
-        add_value(text, record_find(&key->record, slice_of(""))->value.at);
+        add_value(text, by);
         sql_add(text, " AND lock_until >= ");
         add_end(text, key->record.expires);
         sql_end(text);

@@ -343,7 +343,8 @@ __attribute__((noinline)) static void decrypt_received(struct stream *stream)
     }
 }
 
-/* Bytes may have come, or the end, or the first words of a server that speaks TLS. */
+/* Takes what the socket has. Bytes may have come, or the end, or the first words of a server that
+ * speaks TLS. */
 static void receive_bytes(struct stream *stream)
 {
     char buffer[4096]; /* few answers are longer */

@@ -156,7 +156,8 @@ static bool read_run(const redisReply *record, int64_t now, void *to)
     return true;
 }
 
-/* Numbers that make no sense are not known. */
+/* Reads the note of how many keys a waiter takes, and of how many. Numbers that make no sense are
+ * not known. */
 static void read_take(const char *text, size_t length, struct lock_party *waiter)
 {
     char word[IDENTITY_WORD_MAX + 1];

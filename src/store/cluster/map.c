@@ -201,7 +201,7 @@ static size_t read_node(struct cluster_map *map, const redisReply *reply, const 
     return *name ? cluster_map_node(map, name, port) : CLUSTER_NOWHERE;
 }
 
-/* Ranges of slots, none of them twice. */
+/* Whether the reply is a map: ranges of slots, none of them twice. */
 static bool makes_sense(const redisReply *reply)
 {
     long long slots = 0;

@@ -30,7 +30,8 @@ static struct moment retry_until(const struct single *single, struct moment unti
     return moment_min(until, moment_plus(loop_now(single->loop), single->retry_time));
 }
 
-/* Clients that ask about a lock or a latch wait between their tries: no second one is made here. */
+/* Starts an operation. Clients that ask about a lock or a latch wait between their tries: no second
+ * one is made here. */
 static void start_operation(struct store *base, const struct operation *operation)
 {
     struct single *single = single_of(base);

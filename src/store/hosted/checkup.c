@@ -137,7 +137,8 @@ static void check_ping(struct probe *probe)
                           probe->plan->lease);
 }
 
-/* Leases are counted only by the server's clock, so a difference does no harm by itself. */
+/* Tells how the server's clock differs from this host's. Leases are counted only by the server's
+ * clock, so a difference does no harm by itself. */
 static void check_clock(struct probe *probe)
 {
     char sql[200];

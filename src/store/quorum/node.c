@@ -47,7 +47,9 @@ static void begin_order(struct quorum_node *node, const struct quorum_order *ord
     store_start(node->member.store, &operation);
 }
 
-/* Updates the state of the node by its answer. */
+/* Notes what the node has of the owner after an answer: its entry (held), an entry that may be
+ * (unsure), a release (released), and since when it is confirmed. An answer that says that the lock
+ * is asked for, or that a part of several keys is gone, leaves the rest until the release. */
 static void learn_state(struct quorum_node *node, const struct answer *answer)
 {
     bool known = answer->verdict != VERDICT_UNKNOWN;

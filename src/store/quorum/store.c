@@ -408,6 +408,7 @@ static void finish_round(struct quorum_store *store, enum quorum_outcome outcome
     for (size_t i = 0; i < store->count; i++)
         listening += store->nodes[i].held && !store->nodes[i].not_listening;
     answer->granted.not_listening = carried && listening < quorum_majority(store->count);
+    /* The lock was free at a majority, and no node had anything to take away. */
     if (store->task == VERB_FORCE && carried && approvals == 0) {
         answer->verdict = VERDICT_REFUSED;
         answer->cause = CAUSE_CHANGED;
@@ -807,7 +808,8 @@ static void node_poked(void *arg)
         store_changed(&store->base);
 }
 
-/* Entries that have not been released yet are released over the connections that are up. */
+/* Closes the store. Entries that have not been released yet are released over the connections that
+ * are up. */
 static void quorum_shut(struct store *base)
 {
     struct quorum_store *store = quorum_of(base);

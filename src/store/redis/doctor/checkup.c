@@ -478,8 +478,8 @@ static void add_right(struct probe *probe, const struct right *right, const char
     redis_session_add(probe->session, argc, argv);
 }
 
-/* Rights are checked when a command is queued, and nothing of what is queued here is ever executed:
- * the connection is closed instead. */
+/* Asks whether the user has each right. Rights are checked when a command is queued, and nothing of
+ * what is queued here is ever executed: the connection is closed instead. */
 static bool ask_rights(struct probe *probe)
 {
     char *key = key_in_store(probe->address->prefix, SCRATCH);

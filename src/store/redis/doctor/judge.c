@@ -224,7 +224,7 @@ static const char *print_bytes(int64_t bytes, char out[32])
     return out;
 }
 
-/* Redis refuses, or evicts, at the limit. */
+/* Tells how much memory the server has left. Redis refuses, or evicts, at the limit. */
 static void judge_memory(const struct server_facts *facts, struct diagnosis *diagnosis)
 {
     int64_t most = facts->figures.maxmemory, used = facts->figures.memory;

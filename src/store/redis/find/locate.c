@@ -249,7 +249,8 @@ static void look_soon(struct locator *locator)
     loop_arm(locator->loop, &locator->look, moment_plus(now, locator->pace - spread));
 }
 
-/* Sentinels were asked in passing whether the master is still the one that was found. */
+/* Takes the answer of the Sentinels, which were asked in passing whether the master is still the
+ * one that was found: tells that it has moved, or looks again later. */
 static void on_looked(void *arg, const struct sentinel_vote *vote)
 {
     struct locator *locator = arg;
