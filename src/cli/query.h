@@ -9,10 +9,10 @@
 struct query {
     struct loop *loop;
     struct store *store;
-    int64_t time_limit; /* ns, for one question */
-    int64_t attempt;    /* ns, for one of several attempts at it */
-    const char *who;    /* asks; NULL: neither waits for a store that is away nor says anything */
-    int64_t server_wait;
+    int64_t time_limit;  /* ns, for one question */
+    int64_t attempt;     /* ns, for one of several attempts at it */
+    const char *who;     /* asks; NULL: neither waits for a store that is away nor says anything */
+    int64_t server_wait; /* ns for further attempts, as of outage_begin() */
     struct outage outage;
     bool has_outage;
     bool answered;            /* the latest attempt */

@@ -75,7 +75,7 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
 
     if (!outage->contacted)
         return is_away(why) && !over;
-    if (!outage->user_told) /* the first failure in a row */
+    if (!outage->user_told) /* the first failure in a row: its time begins now */
         over = outage->longest == 0;
     return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }

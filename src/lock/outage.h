@@ -25,7 +25,7 @@ struct outage {
     struct loop *loop;
     const struct outage_events *events;
     void *arg;
-    int64_t longest;      /* ns */
+    int64_t longest;      /* ns that a store may be away which has answered; 0: no time */
     bool patient;         /* set by the owner if the user waits for the lock */
     bool contacted;       /* the store has answered */
     struct moment until;  /* the store is given up then */
@@ -40,8 +40,8 @@ struct outage {
     struct loop_timer start; /* armed until the user is told that the store is away at the start */
 };
 
-/* Begins with the first attempt, at "now". server_wait: ns for further ones; 0: none. longest: ns.
- * The events are borrowed. */
+/* Begins with the first attempt, at "now". server_wait: ns for further ones; 0: none. longest: ns
+ * that the store may be away once it has answered. The events are borrowed. */
 void outage_begin(struct outage *outage, struct loop *loop, struct moment now, int64_t server_wait,
                   int64_t longest, const struct outage_events *events, void *arg);
 /* When an attempt that begins now must end: after "attempt" ns; at the start, each but the first
@@ -49,7 +49,9 @@ void outage_begin(struct outage *outage, struct loop *loop, struct moment now, i
 struct moment outage_limit(const struct outage *outage, struct moment now, int64_t attempt);
 /* The store has answered. */
 void outage_answered(struct outage *outage, struct moment now);
-/* Whether to try again after a failed attempt. */
+/* Whether to try again after a failed attempt: until "server_wait" is over if the store has not
+ * answered yet; after that for "longest", or, where the user waits for the lock, for as long as the
+ * store is away. */
 bool outage_may_pass(const struct outage *outage, struct moment now, const struct answer *why);
 /* Notes a failure that may pass, and tells the user. Returns when to try again. */
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why);

@@ -31,7 +31,7 @@ struct supervisor_outcome {
     int command_signal;
     bool revoked;   /* LOST: because it was taken away */
     int64_t waited; /* ns */
-    int64_t held;
+    int64_t held;   /* ns */
     bool granted;
     struct lock_grant grants[LOCK_KEYS_MAX]; /* granted: for each key */
 };
