@@ -518,6 +518,21 @@ static void choose_fault_of_name(struct fault *fault)
     fault->length += 2 * fault->run->lease;
 }
 
+/* Often the first request stands still until it was sent once more, on another connection, but not
+ * until it would be too late: the time to connect is for both. */
+static void choose_stall(struct fault *fault)
+{
+    int64_t least = run_address().connect_timeout / 2;
+
+    if (!one_in(2))
+        return;
+    fault->trigger = AT_REQUEST;
+    fault->number = 1;
+    fault->at = 0;
+    fault->has_end = false;
+    fault->length = least + chance_below(least);
+}
+
 /* all_on: NULL for any run. */
 static void choose_fault(struct fault *fault, struct run *all_on)
 {
@@ -541,6 +556,8 @@ static void choose_fault(struct fault *fault, struct run *all_on)
     if (replication.servers && (naming.used || sentinels_here.used) && one_in(2))
         fault->kind = FAULT_FAILOVER;
     choose_aim(fault);
+    if (fault->kind == FAULT_STALL)
+        choose_stall(fault);
 }
 
 /* A chain, in some lives: the first fault strikes in a deed, and each further one, of the same run,
