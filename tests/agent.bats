@@ -22,7 +22,9 @@ kill_all_agents() {
     agents=$(kill_all_agents a)
     kill -CONT "$(redis_pid)"
     ends_with a 79
-    within 1 16 "$agents" # without pauses between them there would be hundreds
+    # The pauses between them grow to a second, in the 6 s of the lease: without pauses there would
+    # be hundreds.
+    within 1 16 "$agents"
 }
 
 @test "H135 five agents in a row die while the lock is waited for: rlock ends, and says why" {

@@ -249,7 +249,7 @@ hundred_in_order() {
             sh -c 'echo "$RLOCK_OWNER" >>"$0"' "$LOG"
     done
     poll_until 120 all_wait 100
-    pause 5000
+    pause 5000 # in which each of them renews its place
     order=$(places)
     ends_well a
     all_end 0 120 w{1..100}

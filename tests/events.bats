@@ -135,6 +135,7 @@ has_heard() {
 
 @test "events: a server that stood still for a while is looked at as often as before" {
     listen e --connect-timeout 30s
+    # events rests for nine times as long as a look took: after this one it must not rest for 45 s.
     kill -STOP "$(redis_pid)"
     sleep 5
     kill -CONT "$(redis_pid)"

@@ -17,6 +17,10 @@ has() {
     [[ $(<"$F") == "$1" ]]
 }
 
+# A command for "sh -c" with a child, whose process id is in $T/child. The shell stays its parent
+# because of the colon.
+parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
+
 @test "H152 a token that is older than the one that was here is refused, and the file stays" {
     run -0 --separate-stderr fence 17
     [[ ! $output$stderr ]]
@@ -204,8 +208,10 @@ locked() {
 
 @test "H152 two dozen fences at once: no token is admitted after a higher one" {
     for ((i = 0; i < 24; i++)); do
+        # The tokens 100 to 123, out of order. Each command logs its token at its start and end.
+        # shellcheck disable=SC2016 # the command's shell expands them
         bg "f$i" rlock fence "$F" --token $((100 + i * 7 % 24)) -- \
-            sh -c "echo \"\$RLOCK_FENCE\" >>'$LOG'; echo \"\$RLOCK_FENCE\" >>'$LOG'"
+            sh -c 'echo "$RLOCK_FENCE" >>"$LOG"; echo "$RLOCK_FENCE" >>"$LOG"'
     done
     for ((i = 0; i < 24; i++)); do
         finish "f$i" 30
@@ -231,7 +237,7 @@ locked() {
 @test "H152 kill -9 of rlock fence, and its guard can open no file: the command dies first" {
     need_strace
     bg a rlock fence "$F" --token 5 -- \
-        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+        sh -c "$parent"
     poll_until 10 test -s "$T/child"
     guard=$(children_of "${pid[a]}" rlock-guard)
     bg trace strace -qq -o "$T/calls" -e inject=openat:error=ENFILE -p "$guard"
@@ -243,7 +249,7 @@ locked() {
 
 @test "H152 the guard of rlock fence is killed, then rlock: another guard ends the command" {
     bg a rlock fence "$F" --token 5 -- \
-        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+        sh -c "$parent"
     poll_until 10 test -s "$T/child"
     guard=$(children_of "${pid[a]}" rlock-guard)
     kill -KILL "$guard"
@@ -256,7 +262,7 @@ locked() {
 @test "H92 kill -9 of rlock fence just as its command begins: what that has started dies, too" {
     # The shim stops rlock as soon as it has started the command, before it tells its guard.
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_begun.so bg a rlock fence "$F" --token 5 -- \
-        sh -c "sh -c 'echo \$\$ >\"$T/child\"; exec sleep 1000'; :"
+        sh -c "$parent"
     poll_until 10 in_state "${pid[a]}" T
     poll_until 10 test -s "$T/child"
     kill -KILL "${pid[a]}"

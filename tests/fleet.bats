@@ -112,7 +112,7 @@ host() {
     cat >"$T/switch" <<'END2'
 #!/bin/sh
 for one in a b c; do
-    sleep 1
+    sleep 1 # some jobs of each host
     cp "$T/new" "$T/next" && mv "$T/next" "$T/host-$one"
 done
 END2

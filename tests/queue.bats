@@ -35,7 +35,7 @@ load helper
     hold a k
     queue b k --config "$T/conf"
     queue c k --priority 9
-    sleep 1.1
+    sleep 1.1 # more than the priority-bound of b
     kill "${pid[a]}"
     in_turn 20 b c
 }

@@ -91,7 +91,7 @@ stopped_before_its_grant() {
         kill -CONT "${pid[asleep]}"
         poll_until 10 grep -q 'ShdPnd:.*[0-389ab]...$' "/proc/${pid[asleep]}/status" # TERM is read
         kill -STOP "${pid[asleep]}" || continue
-        pause 2000
+        pause 2000 # longer than its end would take
         kill -CONT "${pid[asleep]}" "$agent"
         ends_with asleep 143
         ! is_free "k$i" || return 0

@@ -108,7 +108,7 @@ surveys() {
     # No client asks, so the store is not asked.
     poll_until 5 answers 200 ''
     before=$(surveys)
-    sleep 2
+    sleep 2 # two surveys, if they were made without a request
     [[ $(surveys) == "$before" ]]
 }
 

@@ -27,6 +27,7 @@ server_now() {
     server_clock 0
     before=$(server_now)
     server_clock -3600000
+    # An hour back, less what these lines take, which may be up to ten minutes.
     (($(server_now) <= before - 3000))
 }
 

@@ -92,7 +92,7 @@ now_ms() {
     close_gate
     bg look rlock status --server-wait 60s --json -u "$RLOCK_URL?table=gated" k
     poll_until 20 held_up 1
-    pause 1200
+    pause 1200 # so that the statement is older than b's place
     queue b k
     open_gate
     ends_with look 0 30

@@ -37,7 +37,7 @@ no_controls() { # in $output, but for the ends of lines
     hold a k
     began=$(now_ms)
     queued k bg b rlock run k -- sh -c ": >'$T/b.up'; exec sleep 1000"
-    sleep 0.5
+    sleep 0.5 # an age that is asserted below
     run -0 rlock status --json k
     now=$(now_ms)
     json '.[0].holders[0] | .waited_ms == 0 and .kept == false and .age_ms >= 500'

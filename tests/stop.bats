@@ -39,7 +39,7 @@ setup() {
         sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     stderr_line "^rlock: k: the command of --stop was killed \(signal 9\)$"
     seen=$(wc -l <"$T/traces")
-    pause 200
+    pause 200 # ten traces of a CMD that lives
     [[ $(wc -l <"$T/traces") == "$seen" ]]
 }
 

@@ -134,7 +134,8 @@ def _(server):
         refused("damaged")
 
 
-@test("a lock's scripts leave a latch alone")
+# test_scripts_refuse.py has the other scripts, with keys of any type.
+@test("inspect: a latch is told from a lock, by its layout")
 def _(server, latch):
     latch.set(3)
     keys = [latch.key, latch.now // 1000, latch.now % 1000 * 1000]

@@ -273,6 +273,8 @@ def _(server, ear):
         client.close()
 
 
+# A script that may not call a command has an error with "run", and keeps what it wrote before that:
+# so the right has to be missed before the mirror "their" or the lock is written.
 @test("rights: without HDEL no waiter is granted what it could not release (H156)",
       hosts=False)
 def _(server, lock):

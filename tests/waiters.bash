@@ -21,8 +21,9 @@ place_is_kept() {
     is_free k
 }
 
-# passed_over [HOLDER'S OPTION...] / [SLEEPER'S...] / [OTHER'S...]: of a waiter for k that is
-# stopped, and one behind it.
+# passed_over [HOLDER'S OPTION...] / [SLEEPER'S...] / [OTHER'S...]: of two waiters for k, the first
+# one is stopped: the other one has the lock before it, and the stopped one when it continues. A
+# word without dashes is a further KEY.
 passed_over() {
     local all=() who=0
     while (($#)); do

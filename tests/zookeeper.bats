@@ -595,7 +595,7 @@ has_renewed() {
     fault refuse
     : >"$T/a.go"
     poll_until 10 test -e "$T/a.ended"
-    pause 1000
+    pause 1000 # some tries of the release
     run -0 rlock force-release --now --yes k
     fault pass
     ends_with a 79 20
