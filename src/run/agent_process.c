@@ -31,6 +31,15 @@ static int renewer_main(const void *arg)
     return agent_main(renewer->ends[1], renewer->task);
 }
 
+/* Continues an agent that may be stopped, as long as its answer is awaited. */
+static void on_nudge(struct loop_timer *timer)
+{
+    struct agent_process *agent = timer->owner;
+
+    child_continue(agent->pid);
+    loop_arm(agent->loop, timer, moment_plus(loop_now(agent->loop), NUDGE_NS));
+}
+
 /* Forks an agent. brief: tells it what it is to know from its start; NULL: nothing. */
 static int fork_agent(struct agent_process *agent, struct loop *loop, const struct agent_task *task,
                       void (*brief)(void *arg), void *arg)
@@ -40,7 +49,9 @@ static int fork_agent(struct agent_process *agent, struct loop *loop, const stru
 
     if (channel_pair(ends) < 0)
         return -1;
-    *agent = (struct agent_process){.channel = ends[0],
+    *agent = (struct agent_process){.loop = loop,
+                                    .nudge = {.fire = on_nudge, .owner = agent},
+                                    .channel = ends[0],
                                     .outbox = outbox_new(loop, ends[0]),
                                     .shared = task->shared,
                                     .deaths = before.deaths};
@@ -89,8 +100,7 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
 {
     struct moment now = moment_now();
 
-    if (agent->loop)
-        loop_disarm(agent->loop, &agent->nudge);
+    loop_disarm(agent->loop, &agent->nudge);
     agent->pid = 0;
     if (moment_reached(moment_plus(agent->started, SOON_NS), now))
         agent->deaths = 0;
@@ -98,9 +108,9 @@ void agent_process_ended(struct agent_process *agent, int64_t lease)
     agent->next = moment_plus(now, pause_after(agent->deaths, lease));
 }
 
-int agent_process_replace(struct agent_process *agent, struct loop *loop,
-                          const struct agent_plan *plan, const struct process_list *callers,
-                          const struct keeper_past *past, void (*brief)(void *arg), void *arg)
+int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
+                          const struct process_list *callers, const struct keeper_past *past,
+                          void (*brief)(void *arg), void *arg)
 {
     const struct agent_task task = {
         .plan = plan, .peer = getpid(), .callers = callers, .shared = agent->shared, .past = past};
@@ -108,7 +118,7 @@ int agent_process_replace(struct agent_process *agent, struct loop *loop,
 
     run_claim_grant(agent->shared);
     atomic_store(&agent->shared->stop_command, 0); /* it has died with its agent */
-    if (fork_agent(agent, loop, &task, brief, arg) == 0) {
+    if (fork_agent(agent, agent->loop, &task, brief, arg) == 0) {
         outbox_free(before.outbox);
         close(before.channel);
         return 0;
@@ -131,26 +141,14 @@ struct moment agent_process_overdue(const struct agent_plan *plan)
     return keeper->wait ? moment_plus(keeper->wait_until, LEASE_LAST_CALL_NS) : (struct moment){0};
 }
 
-/* Continues an agent that may be stopped, as long as its answer is awaited. */
-static void on_nudge(struct loop_timer *timer)
+void agent_process_await(struct agent_process *agent, struct moment since)
 {
-    struct agent_process *agent = timer->owner;
+    struct moment due = moment_plus(moment_max(since, loop_now(agent->loop)), NUDGE_NS);
 
-    child_continue(agent->pid);
-    loop_arm(agent->loop, timer, moment_plus(loop_now(agent->loop), NUDGE_NS));
-}
-
-void agent_process_await(struct agent_process *agent, struct loop *loop, struct moment since)
-{
-    struct moment due = moment_plus(moment_max(since, loop_now(loop)), NUDGE_NS);
-
-    agent->loop = loop;
-    agent->nudge.fire = on_nudge;
-    agent->nudge.owner = agent;
     if (since.ns == MOMENT_NEVER.ns)
-        loop_disarm(loop, &agent->nudge);
+        loop_disarm(agent->loop, &agent->nudge);
     else if (!agent->nudge.armed || !moment_reached(agent->nudge.due, due))
-        loop_arm(loop, &agent->nudge, due);
+        loop_arm(agent->loop, &agent->nudge, due);
 }
 
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report)

@@ -19,7 +19,7 @@ struct agent_process {
     struct moment started;
     unsigned deaths;         /* soon after the start, in a row */
     struct moment next;      /* it has been reaped: when another one may be started */
-    struct loop *loop;       /* of the timer */
+    struct loop *loop;       /* of its peer */
     struct loop_timer nudge; /* continues it */
 };
 
@@ -35,16 +35,16 @@ void agent_process_ended(struct agent_process *agent, int64_t lease);
  * later from one death to the next. brief: called when the agent can be told, and before it is
  * forked: it knows what it is told then, whatever happens to this process. -1 with errno: the
  * caller may retry, and there is no agent that was told. */
-int agent_process_replace(struct agent_process *agent, struct loop *loop,
-                          const struct agent_plan *plan, const struct process_list *callers,
-                          const struct keeper_past *past, void (*brief)(void *arg), void *arg);
+int agent_process_replace(struct agent_process *agent, const struct agent_plan *plan,
+                          const struct process_list *callers, const struct keeper_past *past,
+                          void (*brief)(void *arg), void *arg);
 /* Tells it that, now or when it reads again; false if it is gone. An fd goes along, and stays open
  * as long as this one is not replaced; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
 /* From that moment on its peer awaits an answer, and has no other end: an agent that has not given
  * it may be stopped, and is continued again and again, until it has died or this is called with
  * MOMENT_NEVER. */
-void agent_process_await(struct agent_process *agent, struct loop *loop, struct moment since);
+void agent_process_await(struct agent_process *agent, struct moment since);
 /* When it must have ended the wait for the lock, which it does a bit after its user's time. One
  * that does not wait is to answer at once. */
 struct moment agent_process_overdue(const struct agent_plan *plan);

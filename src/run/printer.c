@@ -50,7 +50,7 @@ static void withdraw_grant(struct printer *printer)
         return;
     }
     loop_arm(printer->loop, &printer->timer, moment_plus(loop_now(printer->loop), WITHDRAW_NS));
-    agent_process_await(printer->agent, printer->loop, (struct moment){0});
+    agent_process_await(printer->agent, (struct moment){0});
 }
 
 /* The owner token could not be printed: says why, and gives the lock back, as no caller knows of
@@ -108,7 +108,7 @@ static void take_held(struct printer *printer, const struct agent_report *held)
         return;
     tell_agent(printer, ORDER_ACK, held->lease);
     printer->state = PRINTING;
-    agent_process_await(printer->agent, printer->loop, MOMENT_NEVER);
+    agent_process_await(printer->agent, MOMENT_NEVER);
     if (plan->compose)
         plan->compose(plan->arg, held->lease.length, held->grants, printer->text);
     loop_arm(printer->loop, &printer->timer, held->lease.end);
@@ -177,8 +177,7 @@ static bool prepare_printer(struct printer *printer)
     printer->channel = (struct loop_io){
         .fd = printer->agent->channel, .events = LOOP_READ, .ready = on_report, .owner = printer};
     printer->timer = (struct loop_timer){.fire = on_time, .urgent = true, .owner = printer};
-    agent_process_await(printer->agent, printer->loop,
-                        agent_process_overdue(&printer->plan->agent));
+    agent_process_await(printer->agent, agent_process_overdue(&printer->plan->agent));
     loop_add(printer->loop, &printer->channel);
     return true;
 }

@@ -369,8 +369,8 @@ static void replace_agent(struct supervisor *s)
     bool first = s->agent.deaths == 1;
 
     memcpy(past.grants, s->outcome->grants, sizeof past.grants);
-    int failed = agent_process_replace(&s->agent, s->loop, &s->plan->agent, &s->job.callers, &past,
-                                       brief_agent, s);
+    int failed =
+        agent_process_replace(&s->agent, &s->plan->agent, &s->job.callers, &past, brief_agent, s);
     if (first)
         tell_end_of_agent(s, failed < 0 ? RUN_AGENT_MISSING : RUN_AGENT_REPLACED);
     else
@@ -432,9 +432,6 @@ static void listen_to_agent(struct supervisor *s)
 
     while (!s->done && agent_process_hear(&s->agent, &report))
         take_report(s, &report);
-    /* While this process was paused, leases were not reported. */
-    s->job.lease.end =
-        moment_max(s->job.lease.end, (struct moment){atomic_load(&s->agent.shared->lease_end)});
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
         if (!wants_lock(s) && !needs_agent(s))
@@ -472,8 +469,12 @@ static struct moment agent_due(const struct supervisor *s)
  * 5. The timers are armed last, for the deadlines of the new state. */
 static void settle_state(struct supervisor *s)
 {
-    if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
+    if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED)) {
         listen_to_agent(s);
+        /* While this process was paused, leases were not reported. */
+        struct moment end = {atomic_load(&s->agent.shared->lease_end)};
+        s->job.lease.end = moment_max(s->job.lease.end, end);
+    }
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);
     if (s->job.state == JOB_ENDED && s->state == HOLDING)
@@ -488,7 +489,7 @@ static void settle_state(struct supervisor *s)
     struct moment due = wants_lock(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
-    agent_process_await(&s->agent, s->loop, agent_due(s));
+    agent_process_await(&s->agent, agent_due(s));
     if (!s->clock.armed || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
