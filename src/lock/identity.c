@@ -56,7 +56,7 @@ char *identity_print(const struct identity *who)
     word_print(who->command, command);
     word_print(who->label, label);
     if (who->pid > 0)
-        snprintf(pid, sizeof(pid), "%ld", who->pid);
+        snprintf(pid, sizeof pid, "%ld", who->pid);
     return strbuf_print("%s %s %s %s %s%s%s%s%s", host, user, pid, command, label, note,
                         who->version, in, who->zone);
 }
@@ -73,7 +73,7 @@ static void word_parse(const char *text, size_t length, char word[IDENTITY_WORD_
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
             return;
-    if (percent_decode(text, length, plain, sizeof(plain)) == PERCENT_FINE)
+    if (percent_decode(text, length, plain, sizeof plain) == PERCENT_FINE)
         identity_set(word, plain);
 }
 

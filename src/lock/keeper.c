@@ -427,6 +427,18 @@ static void take_lease(struct keeper *keeper, const struct answer *answer)
     keeper->lease = (struct lease){lease_end(keeper->from, length), length};
 }
 
+/* Returns the identity of the owner, with a note of how long it has waited so far. */
+static const char *who_waited(struct keeper *keeper, int64_t waited)
+{
+    const char *who = keeper->plan.request.who;
+
+    if (!who || waited < NS_PER_MS)
+        return who;
+    free(keeper->who);
+    keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited / NS_PER_MS);
+    return keeper->who;
+}
+
 /* The lock is held: renews it from now on. */
 static void begin_holding(struct keeper *keeper)
 {
@@ -439,17 +451,13 @@ static void begin_holding(struct keeper *keeper)
  * until the lease ends. */
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
-    const char *who = keeper->plan.request.who;
-    int64_t waited = past->waited / NS_PER_MS;
-
     keeper->state = HELD;
     keeper->doubt.state = STORE_HAS_TOLD;
     keeper->doubt.until = past->lease.end;
     keeper->lease = past->lease;
     keeper->release_unanswered = past->released;
     note_grants(keeper, past->grants);
-    if (who && waited > 0)
-        keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited);
+    who_waited(keeper, past->waited);
     if (past->released)
         return; /* a lease that ends now is not lost: its user has left it */
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
@@ -822,18 +830,6 @@ static void on_acquired(void *arg, const struct answer *answer)
         break;
     case VERDICT_UNKNOWN: take_failure(keeper, answer); break;
     }
-}
-
-/* Returns the identity of the owner, with a note of how long it has waited so far. */
-static const char *who_waited(struct keeper *keeper, int64_t waited)
-{
-    const char *who = keeper->plan.request.who;
-
-    if (!who || waited < NS_PER_MS)
-        return who;
-    free(keeper->who);
-    keeper->who = identity_note(who, LOCK_NOTE_WAITED, waited / NS_PER_MS);
-    return keeper->who;
 }
 
 /* Stops asking, as the owner is absent. A waiter without heartbeats is passed by those behind it,

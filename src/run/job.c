@@ -333,7 +333,7 @@ void job_agent_died(struct job *job)
 
 void job_abandon(struct job *job)
 {
-    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
     enum child_change change;
     int status;
     pid_t pid;
@@ -375,7 +375,7 @@ static void time_out(struct job *job, const struct run_reason *why)
 
 void job_kill_on(struct job *job)
 {
-    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
     enum kill_tree_state state = KILL_TREE_GOING;
     enum child_change change;
     int status;
@@ -391,10 +391,15 @@ void job_kill_on(struct job *job)
     }
 }
 
+bool job_was_executed(const struct job *job)
+{
+    return job->state != JOB_IDLE && !job->fault;
+}
+
 void job_command_end(const struct job *job, struct lock_end *end)
 {
     end->how = fate_ending(job->fate);
-    end->known = job->state == JOB_ENDED && !job->fault;
+    end->known = job_was_executed(job);
     end->signal = WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
     end->status = WIFEXITED(job->status) ? WEXITSTATUS(job->status) : 0;
     end->ran_ms = moment_until(job->acquired, moment_now()) / NS_PER_MS;

@@ -108,6 +108,8 @@ void job_verify(struct job *job);
  * processes that still fork, until none is left or the lease has ended. */
 void job_kill_on(struct job *job);
 
+/* Whether its process has executed the command, as far as is known. */
+bool job_was_executed(const struct job *job);
 /* Describes how the command ended; not known if it was not executed. */
 void job_command_end(const struct job *job, struct lock_end *end);
 

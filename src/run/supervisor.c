@@ -120,8 +120,7 @@ static bool needs_agent(const struct supervisor *s)
 static bool start_release(struct supervisor *s)
 {
     const struct job *job = &s->job;
-    struct agent_order order = {.kind = ORDER_RELEASE,
-                                .used = job->state != JOB_IDLE && !job->fault};
+    struct agent_order order = {.kind = ORDER_RELEASE, .used = job_was_executed(job)};
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
     if (s->state != RELEASING)
@@ -649,7 +648,7 @@ static void conclude_run(struct supervisor *s)
 {
     struct supervisor_outcome *outcome = s->outcome;
     const struct job *job = &s->job;
-    bool ran = job->state != JOB_IDLE && !job->fault;
+    bool ran = job_was_executed(job);
 
     outcome->command_status = ran && WIFEXITED(job->status) ? WEXITSTATUS(job->status) : -1;
     outcome->command_signal = ran && WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
