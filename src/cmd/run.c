@@ -210,8 +210,8 @@ static bool restored_dashes(const struct call *call, const char *instead)
     return true;
 }
 
-/* Asks for a "--". The command follows the key, as with flock(1). Shows the line as it should be.
- * */
+/* Asks for a "--". The command follows the key, as with flock(1). Shows the line as it should
+ * be. */
 static int want_dashes(const struct call *call)
 {
     const struct arguments *given = &call->arguments;

@@ -181,8 +181,8 @@ struct clockless_key {
     struct clockless_line *lines;
 };
 
-/* Returns the key of that name, as it is known; NULL: it is not. Both tables have the same order.
- * */
+/* Returns the key of that name, as it is known; NULL: it is not. Both tables have the same
+ * order. */
 static struct clockless_key *key_of(const struct clockless *known, struct slice name)
 {
     const struct record_field *field = record_find(&known->names, name);

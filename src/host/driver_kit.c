@@ -43,8 +43,8 @@ struct kit {
 static unsigned number;
 static bool refused[PUTS_MAX];
 
-/* Reports a finding. Only the first finding counts. Returns false, for a question that has failed.
- * */
+/* Reports a finding. Only the first finding counts. Returns false, for a question that has
+ * failed. */
 __attribute__((format(printf, 3, 4))) static bool report_finding(struct kit *kit, const char *level,
                                                                  const char *format, ...)
 {

@@ -201,8 +201,8 @@ static struct slice row_of(struct slice response)
     return protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
 }
 
-/* Takes the text of a record, of that version; 0: there is none. False: the text is something else.
- * */
+/* Takes the text of a record, of that version; 0: there is none. False: the text is something
+ * else. */
 static bool take_text(struct unit_key *key, struct slice text, int64_t version)
 {
     key->record.version = version;

@@ -246,8 +246,8 @@ struct request {
 
 static void perform_command(const struct request *request);
 
-/* The text of the ith word: names of keys, scripts' digests and the like; each has a NUL behind it.
- * */
+/* The text of the ith word: names of keys, scripts' digests and the like; each has a NUL behind
+ * it. */
 static const char *word_text(const struct request *request, size_t i)
 {
     return i < request->count ? request->words[i].at : "";

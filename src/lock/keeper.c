@@ -312,9 +312,9 @@ enum end_when {
     END_AFTER_RELEASE, /* of what is, or may be, left there */
 };
 
-/* Whether it must be released first, as something may be left in the store. */
-/* The store may have a grant or a place that no answer has reported, or may get one: that of a
- * request that was executed at the last moment is there for a lease. */
+/* Whether a release must come first: the store may have a grant or a place that no answer has
+ * reported, or may get one. That of a request that was executed at the last moment is there for a
+ * lease. */
 static enum end_when when_to_end(const struct keeper *keeper)
 {
     struct moment until = keeper->doubt.until;
@@ -619,7 +619,6 @@ static void wait_on(struct keeper *keeper)
         beat = HEARTBEAT_NS;
     struct moment due = moment_plus(now_of(keeper), jitter_spread(beat, beat / SPREAD));
 
-    /* Only the first in the queue asks when the holder's lease ends, or the store grants again. */
     if (refusal->refused.position == 1)
         due = moment_min(due, refused_until(keeper, refusal));
     due = moment_max(due, throttle_next(&keeper->pace));
@@ -699,12 +698,9 @@ static bool judge_failure(struct keeper *keeper, const struct answer *failure)
            outage_may_pass(&keeper->outage, now, failure);
 }
 
-/* Takes an answer that says nothing of the lock: tries again when the outage allows, or gives up. A
- * request that may be done may grant the lock later (doubt). */
+/* Takes an answer that says nothing of the lock: tries again if the outage allows that, or ends. */
 static void take_failure(struct keeper *keeper, const struct answer *answer)
 {
-    if (answer->maybe_done)
-        keeper->doubt.state = STORE_MAY_GRANT;
     if (judge_failure(keeper, answer))
         try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     else
@@ -720,9 +716,9 @@ static int64_t worth_waiting(const struct keeper *keeper)
     return lease_round_trip_most(keeper->lease.length, keeper->plan.renew);
 }
 
-/* Ends, as the store is too far away for such a lease: it would be over when its grant arrives, or
- * could not be renewed in time. The answer that has not come takes longer than it was waited for.
- * */
+/* Ends, as the store is too far away for such a lease: it would be over when its grant arrives,
+ * or could not be renewed in time. The answer that has not come takes longer than it was waited
+ * for. */
 static void end_too_far(struct keeper *keeper)
 {
     static const struct answer unfit = {.cause = CAUSE_UNFIT};

@@ -38,10 +38,10 @@ static void pass_on(int signo)
     errno = error;
 }
 
-/* Has each signal reach the main thread. A library that was loaded with this program (LD_PRELOAD)
- * may have threads here. They block nothing, and the kernel would give them what is for this
- * process: it would die of TERM, and not hear of the end of its command. TSTP stops it as before.
- * */
+/* Has each signal reach the main thread. A library that was loaded with this program
+ * (LD_PRELOAD) may have threads here. They block nothing, and the kernel would give them what is
+ * for this process: it would die of TERM, and not hear of the end of its command. TSTP stops it
+ * as before. */
 static void take_signals_of_threads(void)
 {
     struct sigaction action, pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
@@ -359,8 +359,8 @@ static char *list_names(const char *command)
     return strbuf_detach(&names);
 }
 
-/* Makes all that the child needs, since it must not allocate memory itself. free_start() frees it.
- * */
+/* Makes all that the child needs, since it must not allocate memory itself. free_start() frees
+ * it. */
 static struct start *plan_start(const struct child_plan *plan)
 {
     struct start *start = mem_checked(malloc(sizeof *start));

@@ -50,8 +50,8 @@ static void on_readable(struct loop_io *io, int events)
 }
 
 /* Looks again, where the kernel does not tell that a process ends: it is the same one as long as
- * its number lives, and was born at the same time. A time of 0 could not be read, and says nothing.
- * */
+ * its number lives, and was born at the same time. A time of 0 could not be read, and says
+ * nothing. */
 static void look_for_process(struct loop_timer *timer)
 {
     struct pid_watch *watch = timer->owner;

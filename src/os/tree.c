@@ -389,8 +389,8 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
 }
 
 /* Whether it can be told without a look at its processes that the group is the command's: where a
- * pidfd does not tell of a group, that of a leader which has gone may be a later one of the number.
- * */
+ * pidfd does not tell of a group, that of a leader which has gone may be a later one of the
+ * number. */
 static bool knows_group(const struct tree *tree)
 {
     return tree->leader < 0 || kernel_signal_group(tree->leader, 0) ||
@@ -749,8 +749,8 @@ bool tree_is_visible(const struct tree *tree)
     return cgroup_exists(tree->cgroup) || procfs_is_usable(tree->procfs);
 }
 
-/* Looks at the process of that number: while the root has not reaped it, no other has its number.
- * */
+/* Looks at the process of that number: while the root has not reaped it, no other has its
+ * number. */
 bool tree_leader_ended(const struct tree *tree)
 {
     struct process leader;

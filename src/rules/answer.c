@@ -334,8 +334,8 @@ static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
     return sound;
 }
 
-/* Reads GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored limit...}.
- * */
+/* Reads GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored
+ * limit...}. */
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
@@ -478,8 +478,8 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
     read_place(reply, 3, answer, extra);
 }
 
-/* Reads HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign holder.
- * */
+/* Reads HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign
+ * holder. */
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->refused.position = redis_reply_count(reply, 2);

@@ -199,8 +199,7 @@ static void watch_lease(struct agent *agent, struct lease lease)
 }
 
 /* The lock is held: offers it to the supervisor or printer, which claims it. The descendants of a
- * command are looked for from now on: the message that tells of one may be refused (ETOOMANYREFS,
- * ENOBUFS). */
+ * command are looked for from now on, as the message that tells of it may come late. */
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
@@ -240,12 +239,11 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
                     &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
     watch_lease(agent, lease);
     atomic_store(&agent->shared->lease_end, lease.end.ns);
-    if (!agent->watchdog.known.paused) /* a full queue would lose what else there is to report */
+    if (!agent->watchdog.known.paused) /* perhaps for days, and each would be kept for it */
         send_plain(agent, REPORT_EXTENDED);
 }
 
-/* The store does not answer as it should: keeps the reason, for REPORT_OVERDUE, and tells the user.
- * */
+/* The store does not answer as it should: tells the user, and keeps why, for REPORT_OVERDUE. */
 static void on_trouble(void *arg, const struct answer *why)
 {
     struct agent *agent = arg;
@@ -445,7 +443,7 @@ static void take_cancel(struct agent *agent)
     keeper_cancel(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS));
 }
 
-/* The command has ended, as its end of a pipe is closed: the supervisor should say so soon. */
+/* The command has ended, as its pidfd tells: the supervisor should say so soon. */
 static void on_command_end(struct loop_io *io, int events)
 {
     struct agent *agent = io->owner;
@@ -621,7 +619,6 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
     agent->keeper = keeper_take_over(agent->loop, agent->store, plan, past, &keeper_events, agent);
     if (!past->held)
         return;
-    /* The supervisor runs the command under that lease already. */
     agent->state = HOLDING;
     descendants_watch(&agent->descendants);
     watchdog_watch(&agent->watchdog, past->lease);

@@ -162,8 +162,8 @@ static void leave_unanswered(struct supervisor *s, enum run_cause cause)
     finish_run(s);
 }
 
-/* The command has ended. First hears what the agent has to say, as the lock may have been lost
- * before; then has it released. */
+/* The command has ended, and all that the agent had to say was heard. Tells the user once more what
+ * was told while it ran, judges whether it ended under the lock, and has that released. */
 static void release_lock(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());

@@ -427,8 +427,8 @@ static void check_pg_pooler(struct probe *probe)
                   "connect to the server itself, or pool sessions");
 }
 
-/* Checks a PostgreSQL server. Of several hosts, one that takes no writes is none to check further.
- * */
+/* Checks a PostgreSQL server. Of several hosts, one that takes no writes is none to check
+ * further. */
 static void check_postgresql(struct probe *probe)
 {
     if (!check_role(probe, "SELECT current_setting('default_transaction_read_only')") &&

@@ -717,8 +717,8 @@ static void stop_task(struct quorum_store *store)
     loop_disarm(store->loop, &store->pause);
 }
 
-/* See store_release_nowait(). The operation under way is dropped: its entries are released as well.
- * */
+/* See store_release_nowait(). The operation under way is dropped: its entries are released as
+ * well. */
 static enum release_sent quorum_release_nowait(struct store *base,
                                                const struct release_request *request)
 {

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many replicas must have a lock. As many as there are: as the server has told in the greeting.
- * */
+/* How many replicas must have a lock. As many as there are: as the server has told in the
+ * greeting. */
 static unsigned replicas_needed(const struct redis_replicas *replicas)
 {
     unsigned known = replicas->known > 0 ? (unsigned)replicas->known : 0;

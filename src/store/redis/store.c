@@ -580,10 +580,10 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     finish_operation(store, &answer);
 }
 
-/* Undoes a batch that a wrong server has done (events->misdirected). Returns whether it was done. A
- * survey changes nothing, and a refused call was not done. An acquisition that got a lock or a
- * place is undone by a release; the others have changed what was not theirs to change, which stays.
- * */
+/* Undoes a batch that a wrong server has done (events->misdirected). Returns whether it was done.
+ * A survey changes nothing, and a refused call was not done. An acquisition that got a lock or a
+ * place is undone by a release; the others have changed what was not theirs to change, which
+ * stays. */
 static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
     struct redis_store *store = arg;

@@ -121,8 +121,8 @@ static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
     uuid[used] = '\0';
 }
 
-/* For qsort(): the order of creation. Names decide between those that nest, which share a number.
- * */
+/* For qsort(): the order of creation. Names decide between those that nest, which share a
+ * number. */
 static int by_order(const void *a, const void *b)
 {
     const struct zk_contender *left = a, *right = b;

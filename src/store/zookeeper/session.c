@@ -30,8 +30,8 @@ static struct resolver *resolver_of(const struct zk_session *session)
     return &session->resolvers[session->at];
 }
 
-/* Closes a connection. on_bytes() sees by the generation that the frames it was reading are gone.
- * */
+/* Closes a connection. on_bytes() sees by the generation that the frames it was reading are
+ * gone. */
 static void close_link(struct zk_link *link)
 {
     stream_close(link->stream);
@@ -236,8 +236,8 @@ static void on_resolved(void *arg, int count, const char *fault)
     way_failed_with(session, &failure);
 }
 
-/* Looks up the next server's name. Where an address is known, half of the time is left to try it.
- * */
+/* Looks up the next server's name. Where an address is known, half of the time is left to try
+ * it. */
 static void look_for_next(struct zk_session *session)
 {
     session->phase = ZK_PHASE_SEARCHING;
@@ -411,8 +411,8 @@ static void hear_frame(struct zk_session *session, struct jute_in *frame)
 }
 
 /* Takes bytes, and each frame that is complete. The former connection hears only of what is
- * watched: that is told later, and where it stays, the next batch takes the frames that are left.
- * */
+ * watched: that is told later, and where it stays, the next batch takes the frames that are
+ * left. */
 static void on_bytes(void *arg, const char *bytes, size_t size)
 {
     struct zk_link *link = arg;

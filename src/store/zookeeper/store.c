@@ -178,8 +178,8 @@ static void take_over(struct zk_store *store)
 
 /* -- renewing ---------------------------------------------------------------------------------- */
 
-/* Writes the own nodes, and opens the session again, by which the server counts its timeout anew.
- * */
+/* Writes the own nodes, and opens the session again, by which the server counts its timeout
+ * anew. */
 static void send_renewal(struct zk_store *store)
 {
     zk_write_own(store);
@@ -384,8 +384,8 @@ static void on_lingered(struct loop_timer *timer)
     zk_check_turn(timer->owner);
 }
 
-/* Closes the store. A session that has made nothing is closed; one that has is left to its timeout.
- * */
+/* Closes the store. A session that has made nothing is closed; one that has is left to its
+ * timeout. */
 static void zk_end(struct store *base)
 {
     struct zk_store *store = zk_store_of(base);

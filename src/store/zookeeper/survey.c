@@ -141,9 +141,9 @@ static void listed_branches(struct zk_store *store, const struct zk_reply *repli
 
 /* -- what is in the nodes ---------------------------------------------------------------------- */
 
-/* Reads a party by its first node. *limit: that of a semaphore, as the first of rlock's tells; it
- * stays 0 where all are other programs', which know it for themselves. A waiter has no fence yet.
- * */
+/* Reads a party by its first node. *limit: that of a semaphore, as the first of rlock's tells;
+ * it stays 0 where all are other programs', which know it for themselves. A waiter has no fence
+ * yet. */
 static void read_party(const struct zk_contender *one, bool limited, struct jute_text text,
                        const struct zk_stat *stat, struct lock_party *party, unsigned *limit)
 {

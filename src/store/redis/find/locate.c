@@ -195,8 +195,8 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
     }
 }
 
-/* Whether the Sentinels' password has changed, and the file has another one by now, which is taken.
- * */
+/* Whether the Sentinels' password has changed, and the file has another one by now, which is
+ * taken. */
 static bool renews_login(struct locator *locator, const struct sentinel_vote *vote)
 {
     return vote->outcome == SENTINELS_DENY &&

@@ -119,8 +119,8 @@ static void send_command(struct sentinel *sentinel, enum step step, int argc, co
     sentinel->step = step;
 }
 
-/* Asks the Sentinel where the master is; and once, which other Sentinels there are, and who it is.
- * */
+/* Asks the Sentinel where the master is; and once, which other Sentinels there are, and who it
+ * is. */
 static void send_questions(struct sentinel *sentinel)
 {
     const char *master = sentinel->all->url->master;
