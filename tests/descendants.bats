@@ -127,8 +127,10 @@ renamed() {
 }
 
 @test "--wait-descendants ends soon, although processes come and go all the time" {
-    # At the end of the command, 300 processes are still to come, one after the other.
-    run -0 rlock run --wait-descendants k -- bash -c 'for i in {1..300}; do (true &); done &'
+    # At the end of the command, 300 processes are still to come, one after the other: a second's
+    # work. A look that begins anew for each of them would not end before all are gone.
+    timed 0 60000 run -0 rlock run --wait-descendants k -- \
+        bash -c 'for i in {1..300}; do (true &); done &'
 }
 
 # -- a /proc that cannot be used ------------------------------------------------------------------

@@ -323,7 +323,7 @@ fails_as_foretold() {
     redis script flush
     export RLOCK_URL=unix://looker:pw@$REDIS_SOCK
     run -0 --separate-stderr rlock status
-    [[ $output == *k* && -z $stderr ]]
+    [[ $output == *$'\nk '* && -z $stderr ]]
     run -0 --separate-stderr rlock latch list
     [[ $output == *gate* && -z $stderr ]]
     run -75 rlock latch status gate
@@ -457,7 +457,7 @@ EOF
     prints 1 '* full -> CONFIG SET maxmemory-policy noeviction; *' doctor
 }
 
-@test "colours are for --color always; wrong usage: 64" {
+@test "off a terminal the doctor has no colours without --color always; wrong usage: 64" {
     run -0 rlock doctor --color always
     [[ $output == *$'\e[32mfine'* ]]
     run -0 rlock doctor

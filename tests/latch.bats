@@ -404,7 +404,7 @@ DIALOGUE
     rlock latch set k 1
     wait_for w k -q
     run -75 rlock latch status k
-    prints 0 '*k*' latch list
+    prints 0 $'*\nk *' latch list
     rlock latch run --id a k -- true
     finish w
     [[ $status == 0 && ! -s $T/w.err ]]

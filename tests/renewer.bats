@@ -314,6 +314,7 @@ EOF
     settled() { ! ps -o stat=,comm= --ppid "${pid[s]}" | grep -q '^Z'; }
     poll_until 3 settled
     run -0 ps -o comm= --ppid "${pid[s]}"
+    # A renewer that still lives may be there, until it has noticed the end of its process.
     [[ $output != *rlock-renewer* || -n $(renewers) ]]
     kill "${pid[s]}"
 }

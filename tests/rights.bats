@@ -41,7 +41,7 @@ load helper
     run -0 rlock run --grace g -- true
     hold a k --lease 9s
     queue w k
-    prints 0 '*k*' status
+    prints 0 $'*\nk *' status
     run -0 rlock status --json k
     run -0 rlock pause 'n*' 1h -m x
     run -75 rlock run -n new -- true
@@ -227,10 +227,10 @@ are_clients() {
     run -78 rlock acquire string
     run -78 rlock renew --owner "$NO_OWNER" string
     run -78 rlock release --owner "$NO_OWNER" string
-    # One foreign key does not hide the locks.
+    # Foreign keys do not hide the locks.
     hold a k
     run rlock status
-    [[ $output == *k* ]]
+    [[ $output == *$'\nk '* ]]
 }
 
 @test "init --grant --print: the command that gives a user all that the manual names" {

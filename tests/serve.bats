@@ -359,7 +359,7 @@ named() {
     [[ $(<"$T/file") == text ]]
 }
 
-@test "bad usage; where it cannot listen; no password on the argument list; not installed" {
+@test "bad usage: 64; it cannot listen there, or is not installed: 71; arguments have no password" {
     run -64 rlock serve
     [[ $output == "rlock: serve: no --listen"* ]]
     run -64 "${RLOCK%/*}/rlock-serve"

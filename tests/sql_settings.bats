@@ -105,7 +105,7 @@ locks_work() {
     hold a k
     queue b k
     run -0 --separate-stderr rlock status
-    [[ $output == *k* && ! $stderr ]]
+    [[ $output == *$'\nk '* && ! $stderr ]]
     terminate a
     ends_with b 0
     is_free k

@@ -227,7 +227,8 @@ EOF
     hold a k
     for one in status metrics; do
         run -78 --separate-stderr rlock "$one"
-        [[ $output == *k* && $stderr == "rlock: $one: $words"* && $stderr != *foreign* ]]
+        [[ $output =~ ($'\nk '|key=\"k\") ]]
+        [[ $stderr == "rlock: $one: $words"* && $stderr != *foreign* ]]
     done
     run -78 rlock status -q 'l*'
     run -0 rlock status k

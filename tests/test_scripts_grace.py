@@ -391,7 +391,7 @@ def holders(lock):
 
 
 @test(
-    "any holders, in any order: as it was before (seed %s)"
+    "after a loss, holders that claim in any order have what they had before (seed %s)"
     % os.environ.setdefault("RLOCK_SEED", "1")
 )
 def _(server):

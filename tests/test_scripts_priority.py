@@ -153,6 +153,8 @@ def _(lock, ear):
     same(served(lock, ear, A, 4), line, "served")
 
 
+# B is passed by none in one queue, where a waiter has a short bound, and by D in the other queue:
+# if each went by the bounds of one queue, each would wait for the other.
 @test("priority: two that wait for the same keys never wait for each other")
 def _(server):
     both, one = Lock(server, "k", "m"), Lock(server, "k")

@@ -42,7 +42,7 @@ does_not_run() {
     does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: .*protocol version'
     redis config set tls-protocols TLSv1.3
     run -0 rlock run "${ca[@]}" k -- true
-    # rlock refuses the rest of what it allows.
+    # A policy that allows less than TLS 1.2 does not make rlock speak it.
     policy 'MinProtocol = TLSv1' 'CipherString = DEFAULT:@SECLEVEL=0'
     redis config set tls-protocols TLSv1.1
     does_not_run 69 '^rlock: k: cannot reach rediss:.*TLS: '

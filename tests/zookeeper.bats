@@ -164,6 +164,7 @@ END
     finish a 20
     server_signal CONT 1
     [[ $status == 79 ]]
+    # The lease of 9 s, in seconds that are cut off.
     (($(<"$T/command.ended") <= stopped + 10))
     poll_until 20 serves "${port[1]}"
     run -0 rlock run -w 60s k -- true

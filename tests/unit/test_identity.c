@@ -209,6 +209,7 @@ static void test_longest(void)
     memset(who.command, ' ', IDENTITY_WORD_MAX);
     memset(who.label, 0x7f, IDENTITY_WORD_MAX);
     char *line = identity_print(&who);
+    /* Four words of three bytes a character, the ten digits of the pid, and four spaces. */
     tap_ok(line && strlen(line) == 4 * 3 * IDENTITY_WORD_MAX + 10 + 4, "the longest line");
     identity_parse(line, strlen(line), &back);
     tap_ok(same_identity(&who, &back), "comes back whole");

@@ -297,7 +297,8 @@ static const struct rendered lists[] = {
 typedef void renderer(struct strbuf *out, const struct lock_view *locks, size_t count,
                       const struct render_style *style);
 
-/* Locks are printed as wanted, in one style. */
+/* Locks, up to the first NULL, are printed as wanted; "what" and "name" say by which function, and
+ * which row of the table it is. */
 static void check(renderer *print, const struct lock_view *const locks[MAX],
                   const struct render_style *style, const char *what, const char *name,
                   const char *wanted)
