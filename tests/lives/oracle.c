@@ -1094,7 +1094,7 @@ static void check_released(void *arg)
 static bool has_stopped_agent(const struct run *run)
 {
     return run->agent_stopped && !run->agents_killed && !run->supervisor_stopped && !run->killed &&
-           !run->suspended && !run->paused;
+           !run->suspended && !run->paused && !run->lacking;
 }
 
 static void check_release(struct run *run)

@@ -101,6 +101,7 @@ struct run {
     bool agent_faulted, agent_stopped, supervisor_stopped, suspended, signalled;
     unsigned agents_killed;
     bool paused;           /* Ctrl-Z */
+    bool lacking;          /* calls of its guards were refused (shortage.c) */
     int64_t blind_until;   /* its host could not read /proc, for want of descriptors or memory */
     unsigned interrupts;   /* Ctrl-C, or the same by a signal */
     bool forced;           /* somebody has asked for its lock, or taken it */

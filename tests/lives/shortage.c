@@ -54,7 +54,7 @@ int life_on_want(struct proc *process, enum want want)
     if (!error)
         return 0;
     trace("SHORTAGE: is refused: %s", strerror(error));
-    process->run->faulted = true;
+    process->run->faulted = process->run->lacking = true;
     process->run->agent_faulted |= process->kind == AGENT;
     if (want == WANT_LOOK)
         process->run->blind_until = world.now + SEC;
