@@ -14,7 +14,7 @@ def call(lock, n, mode="x", limit=0, offer=None, place=True, **more):
 
 
 def kept(reply):
-    """ms for which its place is kept."""
+    """ms for which its place is kept: longer than PLACE_TTL if it is far."""
     at = {"QUEUED": 10, "CLOSED": 8}[reply[0]]
     return reply[at] if len(reply) > at else PLACE_TTL
 
@@ -77,14 +77,14 @@ def _(server):
     same([waiter(lock, n)[1] for n in (1, NEAR, NEAR + 1, NEAR + 2)], [None] * 3 + [PLACE_TTL])
     true(PLACE_TTL < kept(call(lock, NEAR + 2)) < kept(call(lock, NEAR + 3)) < 10000, "kept")
     # Without the argument a waiter is as near as before.
-    same(lock.acquire(f"n{NEAR + 2}", who=WHO, places=f"q:{NEAR + 2}")[10:], [])
+    same(kept(lock.acquire(f"n{NEAR + 2}", who=WHO, places=f"q:{NEAR + 2}")), PLACE_TTL)
     same(waiter(lock, NEAR + 2), (PLACE_TTL, None))
     # No reader sees the mark.
     call(lock, NEAR + 2)
     same([text for text in lock.inspect()[6] if "far=" in text], [])
     # One with a priority: from now on there are lists.
     lock.acquire("p", who=WHO, priority=3)
-    same(call(lock, NEAR + 3)[10:], [])
+    same(kept(call(lock, NEAR + 3)), PLACE_TTL)
     same(waiter(lock, NEAR + 3), (PLACE_TTL, None))
     same(ear.messages(), [])
 
@@ -95,7 +95,7 @@ def _(server):
     lock.acquire("low", who=WHO, priority=-1)
     same(ear.heard(), [f"n{n}" for n in range(NEAR + 2, 61)])
     same([waiter(lock, n) for n in (NEAR + 2, 60)], [(PLACE_TTL, 0)] * 2)
-    same(call(lock, 60)[10:], [])
+    same(kept(call(lock, 60)), PLACE_TTL, "kept for no longer than the place of any near one")
     lock.release("h")
     same(serve(lock, ear, 60), list(range(1, 61)))
 

@@ -139,8 +139,9 @@ END
     [[ $(rlock -V) == "$(rlock --version)" && $(rlock -V) == rlock\ * ]]
 }
 
-@test "the first screen and each page of the help fit a terminal of 80 columns" {
+@test "the first screen and each page of the help fit a terminal of 80 columns and 24 lines" {
     run -64 --separate-stderr rlock
+    # Half a screen, so that the mistake above it stays in sight.
     [[ ! $output && ${#stderr_lines[@]} -le 15 && ${stderr_lines[0]} == 'rlock runs a command while'* ]]
     for screen in "$stderr" "$(rlock help)"; do
         awk 'length > 80 { print "too long: " $0; bad = 1 } END { exit bad }' <<<"$screen"
@@ -149,6 +150,7 @@ END
         rlock help "$screen" >"$T/help"
         [[ $(tail -n 1 "$T/help") == "More: man rlock-$screen" ]]
         awk 'length > 80 { print "too long: " $0; bad = 1 } END { exit bad }' "$T/help"
+        # These five have too many options.
         [[ $screen =~ ^(run|read|write|acquire|latch)$ || $(wc -l <"$T/help") -le 24 ]]
     done
     [[ $(rlock help run) == *"How many"*Waiting*Time*"When something fails"*"Who am I"*"The store"* ]]
