@@ -162,7 +162,7 @@ end_empty() {
     [[ ! -e $T/run ]]
 }
 
-@test "H127 a release without a greeting's answers keeps to its database" {
+@test "H127 a release on a new connection that gets no answers changes only its own database" {
     # shellcheck disable=SC2046 # they are words
     redis acl setuser fenced on '>pw' $(manual_rights)
     start_proxy link
