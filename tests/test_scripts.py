@@ -56,6 +56,7 @@ def _(lock):
     same(lock.release(A, not_after=lock.now)[0], "RELEASED")
 
 
+# "bar": for how many ms a late request of the owner is refused after its release.
 @test("release: owners barred long ago are forgotten, those of late are not")
 def _(lock):
     lock.release(A, bar=1000)
@@ -86,6 +87,8 @@ def _(server):
     same(lock.fields()["h:" + A], holder(lock, A, fence, lease=1000, since=since), "h, as before")
 
 
+# "strict" are the calls of "rlock renew" and "rlock release". Of the five owners, those that end in
+# A are runs; "acquired" marks those of "rlock acquire", and the last one is a reservation.
 @test("H162 renew, release: strictly, what a run holds is refused, and no lock changes")
 def _(server, lock):
     mine = acquired(B)
@@ -139,14 +142,16 @@ def _(server):
     fence_of(lock.acquire(B))
 
 
-@test("several keys: a waiter comes back to places of one time only, or two wait for each other")
+# If B took its old place back in one queue, where it is free again, and a new one in the other, it
+# would be before C here and behind C there: each would wait for the other.
+@test("several keys: a waiter comes back to all of its places, or queues anew in each queue")
 def _(server):
     both, one = Lock(server, "a", "b"), Lock(server, "a")
     both.acquire(A)
     same(both.acquire(B).places, "q:1 q:1")
     both.now += PLACE_TTL + 1
     same(both.acquire(C).places, "q:2 q:2")
-    # B has others now, but not the answer that tells so; or the server was restored from a file.
+    # The answer is lost, so B still names its places of before.
     same(both.acquire(B).places, "q:3 q:3")
     one.now = both.now
     same(one.force(purge=True)[0], "RELEASED")

@@ -30,6 +30,7 @@ def _(server, lock):
     same((value(server), lock.fields().get("m")), (None, None))
 
 
+# ASKED stands for a holder that has to release its lock: here because its mirror is another's.
 @test("the same request again prolongs the mirror; a lost one has to be released first")
 def _(server, lock):
     first = with_mirror(lock, A)
@@ -67,6 +68,7 @@ def _(server, lock):
     fence_of(with_mirror(lock, A))
     lock.now += 30001
     same(lock.renew(A)[0], "LOST")
+    # Without a mirror it is, as no other owner has come.
     plain = Lock(server, "plain")
     fence_of(plain.acquire(A))
     plain.now += 30001
@@ -144,10 +146,8 @@ def _(server, lock):
     same((value(server), server.call("GET", "other")), ("rlock:" + A, "rlock:" + B))
 
 
-@test(
-    "a mirror of Redisson is a hash of one field; any other key is refused, and its channel is "
-    "told"
-)
+# The word behind MISFIT is the kind of mirror that the key at the name THEIRS does not fit.
+@test("a mirror of Redisson is a hash of one field; a key of another type is refused")
 def _(server, lock):
     fence_of(with_mirror(lock, A, "redisson"))
     same(server.call("HGETALL", THEIRS), [A + ":0", "1"])
@@ -159,6 +159,7 @@ def _(server, lock):
     server.call("DEL", THEIRS)
     server.call("SET", THEIRS, "x")
     same(with_mirror(lock, A, "redisson")[:3], ["MISFIT", lock.now, "redisson"])
+    # The lock's own note of its mirror.
     lock.set("m", "nonsense")
     same(lock.acquire(A)[:3], ["MISFIT", lock.now, "damaged"])
 

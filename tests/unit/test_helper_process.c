@@ -121,7 +121,7 @@ static void test_hanging(struct simulation *sim)
     tap_ok(is_cleared(sim->loop), "it is reaped when it has ended");
 }
 
-/* The loop may go first, and another one be used. */
+/* A helper process that a KILL does not end yet is left to end by itself when its loop goes. */
 static void test_left(void)
 {
     int before = dup(STDERR_FILENO);
