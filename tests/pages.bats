@@ -339,9 +339,7 @@ run_block() {
     chmod +x "$T/bin/mail"
     ln -sf "$RLOCK" "$T/bin/rlock"
     take_block monitoring.md 'Be told when something goes wrong' 1
-    sed -i "s|/usr/local/bin/|$T/bin/|; s|--notify |&$T/bin/|; s|$T/bin/$T|$T|" "$T/block"
-    sed -i "s|/usr/local/bin/|$T/bin/|g
-        s|^rlock run|chmod +x $T/bin/tell; rlock run -n|" "$T/block"
+    sed -i "s|/usr/local/bin/|$T/bin/|g; s|^rlock run|& -n|" "$T/block"
     hold holder nightly
     run_block 75
     poll_until 10 contains "$LOG" 'not-acquired, held by '
