@@ -415,6 +415,8 @@ def _(server):
                 del claims[gone]
         before = holders(lock)
         most = max(most, len(claims))
+        # Half of the turns lose all, as a restart does; the others some holders, with those that
+        # nest in them, as a replica does that lags.
         if chance.random() < 0.5:
             server.call("FLUSHALL")
         else:

@@ -83,7 +83,7 @@ def _(lock):
     fence_of(lock.acquire(B))
 
 
-@test("queue_only: at the place that it has; behind holders; not for longer than any waiter")
+@test("queue_only: an owner stays in its place, behind holders, and is forgotten as any waiter is")
 def _(server):
     lock, _fence = held_by_a(server)
     wait(lock, B)
