@@ -642,10 +642,9 @@ static void check_granted(struct run *run)
     if (run->ended && run->outcome.outcome == OUTCOME_NOT_ACQUIRED && !may_come_twice() &&
         !circumstances.set_back)
         BROKEN(ENDS_REFUSED, "run %d is granted it behind its end", run->number);
-    if (!process_exists(supervisor) || !supervisor->stopped || run->starts_seen)
-        run->granted_stopped = 0;
-    else if (++run->granted_stopped > 2 && run->key_count == 1 && !run->agent_faulted &&
-             !may_come_twice() && kernel.proc == PROC_WHOLE)
+    if (process_exists(supervisor) && supervisor->stopped && !run->starts_seen &&
+        ++run->granted_stopped > 2 && run->key_count == 1 && !run->agent_faulted &&
+        !may_come_twice() && kernel.proc == PROC_WHOLE)
         BROKEN(STOPPED_WAITS, "run %d is granted it for the third time", run->number);
 }
 
@@ -823,9 +822,11 @@ static void check_stopped(struct run *run)
 {
     const struct proc *agent = run_guard(run, AGENT);
     bool both = run->command_alive && is_at_rest(run->command) && agent && state_knows_pause(agent);
-    bool stopped = process_exists(run->supervisor) && run->supervisor->stopped &&
-                   run->supervisor->stop_signal == SIGSTOP && !both;
+    bool any = process_exists(run->supervisor) && run->supervisor->stopped;
+    bool stopped = any && run->supervisor->stop_signal == SIGSTOP && !both;
 
+    if (!any)
+        run->granted_stopped = 0;
     if (!stopped)
         run->stopped_since = 0;
     else if (!run->stopped_since || !holds_any(run))
