@@ -214,7 +214,7 @@ def _(server):
     same(lock.acquire(D), ["BARRED", lock.now], "barred on a full server")
 
 
-@test("out of memory: an uncertain release of a lock that is not there leaves its word (H17)")
+@test("out of memory: a release of what may have been acquired still bars that request (H17)")
 def _(server, lock):
     with full(server):
         same(lock.release(A, bar=60000), ["ABSENT", lock.now, *by(lock)])
