@@ -46,6 +46,7 @@ static const char *take_urls(struct settings *settings, const char *value, char 
     for (; word; word = urls_word(word + length, &length)) {
         if (add_url(settings, word, length, why))
             continue;
+        /* 60 bytes are room for what is before it, with a number of any length. */
         snprintf(message, SETTING_FAULT_SIZE, "(number %zu of several) %.*s",
                  settings->address.url_count + 1, SETTING_FAULT_SIZE - 60, why);
         return message;

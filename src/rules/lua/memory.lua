@@ -42,6 +42,7 @@ local function remember(lock, family, e, said)
   local how, notes = ending_of(e, said)
   if how == 'unused' or how == 'refused' or has_note(e.rest, 'kept=1') then return end
   local ended, waited, began, last = string.match(lock.ran, '^(%d+) (%d+) (%d+) (%d+)$')
+  -- The numbers of a real lock are shorter than 64 bytes: what is longer no script has written.
   if not last or #lock.ran > 64 then ended, waited, began, last = 0, 0, '0', '0' end
   -- The time at which a dead one was found says nothing.
   local found_dead = string.find(said, '^expired') and e.deadline < now

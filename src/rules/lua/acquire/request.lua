@@ -34,7 +34,7 @@ local function parse_request()
               needed = take or LOCKS, place_ttl = tonumber(args.place_ttl or 0),
               far_ttl = tonumber(args.far_ttl or 0) }
   if args.member then
-    -- A client's clock that is ahead must not take the fences with it.
+    -- A client's clock that is more than a second ahead must not take the fences with it.
     local proposal = tonumber(args.proposal or 0)
     request.proposal, request.settled = proposal <= now_us + 1000000 and proposal or 0, {}
     for fence in string.gmatch(args.fences or '', '%d+') do table.insert(request.settled, fence) end

@@ -239,7 +239,7 @@ static void ask_for_master(struct locator *locator)
                   moment_plus(now, moment_until(now, locator->until) / 2), on_voted, locator);
 }
 
-/* Looks again after the pace of the locator, which is a part of the lease. */
+/* Looks again after four fifths to all of the locator's pace, which is a part of the lease. */
 static void look_soon(struct locator *locator)
 {
     struct moment now = loop_now(locator->loop);
