@@ -223,6 +223,13 @@ run_block() {
     run sh "$T/block" staging
     [[ ${lines[0]} == 'deploying staging, fencing token '* && ${lines[1]} == 'status 75' ]]
     is_free deploy
+    # The environment of a run that has ended, as at(1) keeps it, holds nothing.
+    stay other deploy
+    export RLOCK_KEY=deploy RLOCK_FENCE=1
+    queued deploy bg script sh "$T/block" staging
+    ends_well other
+    ends_with script 0
+    contains "$T/script.out" 'status 75'
 }
 
 @test "scripts.md: a script that cannot be wrapped has the lock from its first step to its last" {
