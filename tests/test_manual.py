@@ -79,8 +79,8 @@ SENTENCES = [
     ("rlock-serve.1", "not answered after {} seconds", ("serve", "PATIENCE")),
     ("rlock-serve.1", "at most {} connections", ("serve", "CONNECTIONS_MAX")),
     ("rlock-serve.1", "after {} seconds in any case", ("serve", "LIFETIME")),
-    ("docs/proof.md", "which play {} lives of a keeper", ("tests", "SCHEDULES")),
-    ("docs/proof.md", "and {} lives at an ensemble", ("tests", "LIVES")),
+    ("docs/proof.md", "play {} lives of a keeper", ("tests", "SCHEDULES")),
+    ("docs/proof.md", "and {} lives at a ZooKeeper ensemble", ("tests", "LIVES")),
     ("docs/proof.md", "{} runs of a quorum", ("tests", "RUNS_BY_CHANCE", 4)),
     ("tests/README.md", "runs {} lives of a keeper", ("tests", "SCHEDULES")),
 ]

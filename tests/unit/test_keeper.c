@@ -1138,6 +1138,8 @@ static void test_too_far(void)
                life.end.far.needed == 2 * NS_PER_SEC && life.why.cause == CAUSE_UNFIT,
            "a round trip of 610 ms is too long for a lease of 1 s; it takes 2 s");
 
+    /* Three times a grant that arrives after a third of the lease, and no answer to the renewal
+     * which has to confirm it. */
     const struct schedule mute = {
         .lease_ms = 3000, .answers = "<101 ? <101 ? <101 ? +", .actions = ""};
     run(&life, &mute);
