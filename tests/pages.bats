@@ -429,7 +429,7 @@ END
         IFS=, read -ra files <<<"$file"
         files=("${files[@]/#/$TESTS/}")
         while IFS='#' read -r title number; do
-            title=$(sed 's/[][().*^$?+{}|]/\\&/g' <<<"$title")
+            title=$(sed 's/[][().*^$?+{}|]/\\&/g; s/ /\\\\? /g' <<<"$title")
             [[ $number == 1 || $which == all ]] && number="( $number)?" || number=" $number"
             grep -qE "($words) '?$title'?$number([^ 0-9]|\$| [^0-9])" "${files[@]/%/.bats}" ||
                 { echo "$page.md: $title, block $number: no line of $file.bats does it" && false; }
