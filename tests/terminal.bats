@@ -75,6 +75,25 @@ EOF
     no_overlap
 }
 
+@test "H99 Ctrl-Z, the lock is asked for, fg: what the command has left ends before the next one" {
+    cat >"$T/command" <<'EOF'
+echo $$ >"$T/pid"
+worker "$T/log" a forever ignore &
+wait
+EOF
+    in_shell <<'EOF'
+send rlock run --lease 60s k -- bash "$T/command"\n
+until grep -q '^a' "$T/log"
+stopped
+sh rlock force-release --yes k >"$T/asked" 2>&1 3>&- &
+until grep -q '^State:.Z' /proc/$(cat "$T/pid")/status
+send fg\n
+ended 79
+sh rlock run -w 60s k -- worker "$T/log" b 0.2
+EOF
+    no_overlap
+}
+
 @test "H99 the lock is lost, and the command continues without it: so it does after Ctrl-Z and fg" {
     in_shell <<'EOF'
 send rlock run --on-lost continue k -- worker "$T/log" a forever\n
