@@ -126,7 +126,7 @@ EOF
     finish a
 }
 
-@test "a name like a pattern is only that lock; a slot is named; -q is silent" {
+@test "force-release takes a KEY like a pattern for one lock, names slots, and is silent with -q" {
     hold a 'k*'
     hold b kk --limit 3
     run -0 --separate-stderr rlock force-release --now --yes 'k*'
@@ -147,7 +147,7 @@ EOF
     has_waiters k 0
 }
 
-@test "what makes no sense is refused; no server: 69; a lock that is free: 1" {
+@test "force-release: misuse is refused, no server: 69, a lock that is free: 1" {
     run -64 rlock force-release --now --yes k -- true
     run -64 rlock force-release --now --yes --owner x a b
     run -69 rlock force-release --url unix:///nowhere --server-wait 0 --yes k

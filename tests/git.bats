@@ -40,7 +40,7 @@ no_folders() {
     [[ $(git -C "$T/locks.git" for-each-ref --format='%(refname)') == refs/rlock/rlock%3A%7Bk%7D= ]]
 }
 
-@test "status and history; force-release asks the holder" {
+@test "git: status and history show runs, and force-release asks the holder" {
     hold a k --lease 20s
     run -0 --separate-stderr rlock status --json k
     jq -e ".[0].holders[0].pid == ${pid[a]}" <<<"$output"

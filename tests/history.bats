@@ -2,7 +2,7 @@
 
 load helper
 
-@test "each way that a run may end, and what is told of it" {
+@test "history, status and JSON tell each way in which a run may end" {
     local since=$EPOCHSECONDS
     run -0 rlock run --label nightly k -- true
     run -3 rlock run k -- sh -c 'exit 3'
@@ -48,7 +48,7 @@ load helper
     json '.[0].last_run | .outcome == "revoked" and .result == null'
 }
 
-@test "how long it waited; several KEYs; globs; --since; nothing there; bad usage" {
+@test "history has the wait of a run, takes KEYs, globs and --since; [] for none; 64 for misuse" {
     hold a x1
     queued x1 bg b rlock run x1 y2 -- true
     kill "${pid[a]}"
@@ -68,7 +68,7 @@ load helper
     run -64 rlock history k -- true
 }
 
-@test "--plot: a row a run, with its wait; the width of the window; no UTF-8; bad usage" {
+@test "--plot draws a row a run, with its wait, in the window, with UTF-8 and without; misuse: 64" {
     hold a k
     queued k bg b rlock run k -- sh -c 'exit 3'
     kill "${pid[a]}"

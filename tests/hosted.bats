@@ -22,7 +22,7 @@ let_go() {
     : >"$T/go"
 }
 
-@test "history, limits, pauses of KEYs and GLOBs, --unless-done" {
+@test "history, limits, pauses of KEYs and GLOBs, and --unless-done work in a database" {
     each_database
     run -3 rlock run k -- sh -c 'exit 3'
     run -0 rlock run k -- true

@@ -336,7 +336,7 @@ shares_server_with_user_54321() {
     [[ $output == *"/run/lock/rlock-0 700 0"*"/run/lock/rlock-0.of-54322-"*" 755 54322"* ]]
 }
 
-@test "no redis-server: 69, and it says so; one that does not start: why" {
+@test "--local without a redis-server, or with one that does not start: 69, and rlock says why" {
     mkdir "$T/bin"
     run -69 --separate-stderr env PATH="$T/bin" "$RLOCK" run k -- /bin/touch "$T/ran"
     stderr_line '^rlock: k: .*redis-server is not installed \(install it, or name another store\)$'

@@ -212,7 +212,7 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     json '.[0].holders[0].kept == false'
 }
 
-@test "how a command ended whose lock is kept: by a signal, stopped, unknown" {
+@test "a refusal says how the command ended whose lock is kept: by a signal, stopped, unknown" {
     bg a rlock run --at-least 60s a -- sh -c 'kill -KILL $$'
     bg b rlock run --at-least 60s --at-most 500ms b -- sleep 100
     bg_up c rlock run --at-least 60s c -- sh -c ": >'$T/c.up'; exec sleep 100"

@@ -40,7 +40,7 @@ load helper
     in_turn 20 b c
 }
 
-@test "--priority: the higher first, equals in their order, below 0 last; status shows the same" {
+@test "--priority: higher ones first, equals in their order, below 0 last; status agrees" {
     hold a k
     queue b k
     queue c k --priority -5

@@ -72,7 +72,7 @@ up_for() {
     refused 69 run -n k -- true
 }
 
-@test "no majority: 69, and not contention" {
+@test "a quorum without a majority is an outage (69), not contention (75)" {
     for i in 1 2 3; do
         node_kill "$i"
     done

@@ -140,7 +140,7 @@ again() {
     [[ $ends == *69* && $ends != *free* ]]
 }
 
-@test "no place for the token: nothing is reserved; wrong times: 64" {
+@test "reserve without a place for its token, or for a wrong time, reserves nothing" {
     : >"$T/file"
     export XDG_STATE_HOME=$T/file
     run -71 rlock reserve staging 1h -m x

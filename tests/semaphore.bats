@@ -7,7 +7,7 @@ slots_are() {
     [[ $(slots) == "$1" ]]
 }
 
-@test "slots: the lowest that is free, each once" {
+@test "each holder of a semaphore has the lowest slot that is free" {
     for name in a b c; do
         hold "$name" k --limit 3
     done

@@ -25,7 +25,7 @@ load helper
     run -75 rlock run -n b a -- true
 }
 
-@test "H77 one of two is held: nothing is taken" {
+@test "H77 of two KEYs one is held: nothing is taken, with -n or when -w is over" {
     hold h b
     says 75 '^rlock: .*b.*held' run -n a b -- true
     is_free a

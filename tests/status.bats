@@ -6,7 +6,7 @@ no_controls() { # in $output, but for the ends of lines
     [[ $(tr -d '\n' <<<"$output" | tr -dc '\000-\037\177' | wc -c) == 0 ]]
 }
 
-@test "where nothing is locked: no row, an empty list, 0" {
+@test "status where nothing is locked: no row, an empty list, and 0" {
     prints 0 '' status
     status_json '. == []'
     status_json k 'length == 1 and .[0].key == "k" and .[0].holders == [] and .[0].waiters == []'
@@ -56,7 +56,7 @@ no_controls() { # in $output, but for the ends of lines
     json '.[0].holders[0].waited_ms == 0'
 }
 
-@test "with one KEY, or --long, all is shown" {
+@test "status of one KEY, or --long, shows all that is known of holders and waiters" {
     hold a alpha --label "some label"
     queue w alpha --label "other label"
     owner=$(rlock status --json alpha | jq -r '.[0].holders[0].owner')
@@ -125,7 +125,7 @@ no_controls() { # in $output, but for the ends of lines
     status_json '. == []'
 }
 
-@test "-q: 0 when all are free, 75 when one is held, nothing printed" {
+@test "status -q prints nothing: 0 when all KEYs are free, 75 when one is held" {
     hold a k
     prints_nothing 75 status -q k
     run -75 rlock status -q free k

@@ -136,7 +136,7 @@ def _(server, lock):
 # -- kept for some time ---------------------------------------------------------------------------
 
 
-@test("at least: notes are added to the one that keeps it, once, and nothing else of it changes")
+@test("at least: a kept lock has the notes of its release, once, and is else as it was")
 def _(lock):
     for number, (who, left) in enumerate(
         [

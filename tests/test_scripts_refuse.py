@@ -139,6 +139,7 @@ def _(lock):
     lock.set("h:" + A, "x")
     lock.release(B)
     lock.release(C)
+    # A lease later as well: when it ends cannot be read either.
     for _turn in range(2):
         same(lock.acquire(D)[0] in ("QUEUED", "MISFIT"), True, "a writer came in")
         lock.now += 30000

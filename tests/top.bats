@@ -257,7 +257,7 @@ expect <2>
 END
 }
 
-@test "bad usage is told before anything is asked; without a terminal there is a word for it" {
+@test "top refuses misuse before it asks the store, and says so where it has no terminal" {
     run -64 rlock top
     [[ $output == "rlock: top: needs a terminal"* ]]
     run -64 rlock top 'a b'

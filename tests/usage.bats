@@ -14,7 +14,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ ${#stderr_lines[@]} == 1 || ${stderr_lines[1]} == *hint:* || ${stderr_lines[1]} == *help* ]]
 }
 
-@test "no arguments, no such command, no such option: 64" {
+@test "a command line without arguments, or with an unknown command or option: 64" {
     run -64 rlock
     usage frobnicate
     usage --frobnicate
@@ -190,7 +190,7 @@ END
     done
 }
 
-@test "forms of keys that are accepted and refused, and of a duration" {
+@test "a KEY has up to 512 bytes of UTF-8, and no spaces or braces; 1m30s is a duration" {
     printf -v long '%0512d' 0
     export RLOCK_URL=unix://$REDIS_SOCK
     for key in a "$long" deploy/prod.1:x@y 'größe-漢字' '*' 'a"b' "%41" '-'; do

@@ -88,7 +88,7 @@ static void test_let_off(void)
     tap_ok(ms >= 1900 && ms <= 2100, "when they are not any more: given up %d ms later", ms);
 }
 
-/* Both guards were stopped behind TERM, until KILL was due. */
+/* Both guards were stopped after TERM, until KILL was due. */
 static void test_continued(void)
 {
     struct moment now = moment_now();

@@ -505,7 +505,7 @@ static void test_host_login(void)
     }
 }
 
-/* One that is too long ends with "...", once, whatever is put in front. */
+/* An error that is too long ends with "...", once, whatever is put in front. */
 static void test_long_error(void)
 {
     static const char front[] = "redis://host: it answers with an error: xxx";

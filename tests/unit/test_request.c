@@ -95,7 +95,7 @@ static void test_row(const char *text, int preset, const char *wanted)
     tap_is(got, wanted, "request_read", text);
 }
 
-/* As many keys as there may be, each of this length. */
+/* Reads a request of so many keys, each of this length. */
 static bool read_many(size_t keys, size_t length, struct request *request, char *fault, size_t size)
 {
     static char text[LOCK_KEYS_MAX + 1][KEY_MAX_BYTES + 1];

@@ -4,7 +4,8 @@
 #include "base/mem.h"
 #include "tap.h"
 
-/* One byte at a time, across every size at which the memory grows. */
+/* A buffer that gets one byte at a time, across every size at which its memory grows, is a string
+ * after each. */
 static void test_growth(void)
 {
     struct strbuf buf = {0};

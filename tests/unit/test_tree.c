@@ -699,8 +699,8 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     return -1;
 }
 
-/* Nor is it where the first process of that group has ended, too. leader: a pidfd of the
- * command; -1: who asks has reaped it. */
+/* A later group with the number of the command's is not signalled, even if its own first process
+ * has ended, too. leader: a pidfd of the command; -1: the caller has reaped it. */
 static void test_group_without_its_first(const char *guard, int leader)
 {
     static const struct row others = {151, 1, 150, 150, 1, 230, "x", "", "", "another's"};
