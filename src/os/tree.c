@@ -554,8 +554,8 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
 /* How a process is read: procfs_read() or procfs_read_status(). */
 typedef enum process_look reader(const struct procfs *procfs, pid_t pid, struct process *process);
 
-/* Finds the tree from parents to children, beginning at its root, as far as it gets before
- * "until". */
+/* Finds the tree from parents to children, beginning at its root, as far as it gets before "until".
+ * What has the number of a process that the caller had started is known by its start only. */
 static bool list_children(const struct tree *tree, reader *look_at, struct moment until,
                           struct process_list *list)
 {
@@ -568,7 +568,9 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
         return false;
     bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
     for (; i < list->count && i < MOST_DESCENDANTS && !moment_reached(until, moment_now()); i++) {
-        enum process_look look = look_at(tree->procfs, list->all[i].pid, &process);
+        pid_t pid = list->all[i].pid;
+        bool others = tree->callers && process_list_find(tree->callers, pid);
+        enum process_look look = (others ? procfs_read : look_at)(tree->procfs, pid, &process);
         complete = complete && look != PROCESS_UNSEEN;
         if (look != PROCESS_FOUND || !is_child_still(tree, &list->all[i], &process) ||
             !may_belong(&search, &process))
@@ -621,9 +623,7 @@ static bool signal_descendants(const struct tree *tree, int signo)
     bool complete = true;
     uint64_t print;
 
-    /* The children that the caller had before are known by their start only. */
-    if (!knows_descendants(tree) || (tree->callers && tree->callers->count > 0) ||
-        !procfs_lists_children(tree->procfs, tree->root))
+    if (!knows_descendants(tree) || !procfs_lists_children(tree->procfs, tree->root))
         return false;
     list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
     enum tree_state state = signal_found(tree, &all, signo, &print, &complete);

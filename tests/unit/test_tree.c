@@ -420,18 +420,34 @@ static void test_ancestors(void)
     remove_tree("");
 }
 
-/* The supervisor finds its tree by descent. */
-static void test_term_by_descent(void)
+/* The supervisor finds its tree by descent, also where its caller had started processes, of which
+ * one has ended and its number is that of another. */
+static void test_term_by_descent(bool has_callers)
 {
+    struct process callers[] = {
+        {.pid = pid_of(110), .group = pid_of(US), .session = session_of(US), .started = 90},
+        {.pid = pid_of(113), .group = pid_of(113), .session = pid_of(113), .started = 91},
+        {.pid = pid_of(127), .group = pid_of(113), .session = pid_of(113), .started = 92}};
+    const struct process_list others = {callers, COUNT(callers), 0};
+
     make_world(true);
     struct procfs procfs = procfs_of(directory);
-    const struct tree tree = {
-        .procfs = &procfs, .root = getpid(), .except = pid_of(101), .leader = -1, .owner = OWNER};
+    const struct tree tree = {.procfs = &procfs,
+                              .root = getpid(),
+                              .except = pid_of(101),
+                              .leader = -1,
+                              .owner = OWNER,
+                              .callers = has_callers ? &others : NULL};
     notes_deeds = true;
     *deeds = '\0';
     tap_ok(tree_signal(&tree, SIGTERM) == TREE_LIVE && strstr(deeds, "signal 122, ") &&
-               !strstr(deeds, "list"),
+               strstr(deeds, "signal 127, ") && !strstr(deeds, "list"),
            "H163 TERM does without a list of all processes: %s", deeds);
+    for (int one = 110; has_callers && one <= 114; one++) {
+        char words[40];
+        snprintf(words, sizeof words, "signal %d, ", one);
+        tap_ok(!strstr(deeds, words), "and does not reach %d, which is the caller's", one);
+    }
     notes_deeds = false;
     procfs_close(&procfs);
     remove_tree("");
@@ -889,7 +905,8 @@ int main(void)
     test_number_of_session();
     test_known_first();
     test_ancestors();
-    test_term_by_descent();
+    test_term_by_descent(false);
+    test_term_by_descent(true);
     test_term_without_memory();
     test_locked();
     test_asked_first();
