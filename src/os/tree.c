@@ -555,7 +555,7 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
 typedef enum process_look reader(const struct procfs *procfs, pid_t pid, struct process *process);
 
 /* Finds the tree from parents to children, beginning at its root, as far as it gets before "until".
- * What has the number of a process that the caller had started is known by its start only. */
+ * A process with the number of one that the caller had started is known by its start only. */
 static bool list_children(const struct tree *tree, reader *look_at, struct moment until,
                           struct process_list *list)
 {

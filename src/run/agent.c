@@ -526,7 +526,7 @@ static void be_alone(struct agent *agent)
     }
 }
 
-/* Takes all orders that are there. */
+/* Takes all orders that are there; that to release the lock also where its message is not. */
 static void drain_channel(void *arg)
 {
     struct agent *agent = arg;
@@ -537,6 +537,8 @@ static void drain_channel(void *arg)
         return;
     while ((got = channel_receive(agent->channel.fd, &order, sizeof order, &fd)) > 0)
         take_order(agent, &order, fd);
+    if (atomic_load(&agent->shared->to_release) && was_claimed(agent) && !is_leaving(agent))
+        take_release(agent, &agent->shared->release);
     if (got < 0)
         be_alone(agent);
 }

@@ -101,6 +101,9 @@ struct run_shared {
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
     struct cgroup cgroup;      /* the command's, from before it is started */
+    /* ORDER_RELEASE may come too late for an agent that counts on the lease. */
+    atomic_bool to_release;
+    struct agent_order release; /* written before that */
     /* The lock is lost; REPORT_LOST may come too late for a peer that leaves. */
     atomic_bool lost;
     struct run_reason loss;     /* why; written before that, once */

@@ -136,6 +136,8 @@ static bool start_release(struct supervisor *s)
         report_unreleased(s, &(struct run_reason){.cause = RUN_CAUSE_UNKILLED});
         return false;
     }
+    s->agent.shared->release = order;
+    atomic_store(&s->agent.shared->to_release, true);
     s->release_told |= agent_process_tell(&s->agent, &order, -1); /* one that is gone is replaced */
     return true;
 }
@@ -156,7 +158,7 @@ static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
 /* Ends without an answer to the release, and says so. */
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
-    if (atomic_load(&s->agent.shared->lost))
+    if (job_is_ended_elsewhere(&s->job) && atomic_load(&s->agent.shared->lost))
         job_lose(&s->job, &s->agent.shared->loss);
     report_unreleased(s, &(struct run_reason){.cause = cause});
     finish_run(s);
