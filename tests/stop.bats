@@ -62,7 +62,7 @@ setup() {
     terminate a
     [[ $status == 143 && ! -e $T/stopped ]]
     run -64 rlock run --stop '' k -- true
-    # One that does not read does no harm either.
+    # A CMD that reads finds an end, and not the standard input of rlock.
     run -124 --separate-stderr rlock run --at-most 500ms --stop 'cat; touch "$T/stopped"' k -- sleep 1000 < <(sleep 100)
     [[ -e $T/stopped && $stderr != *--stop* ]]
 }

@@ -63,7 +63,7 @@ def _(lock):
     same([is_held(lock, n, A) for n in range(3)], [False, True, True])
 
 
-@test("any: an uncertain release of the key that was granted bars older requests at all (H2)")
+@test("any: a release of the one key that was granted bars a late request for all of them (H2)")
 def _(lock):
     same(granted(some(lock, A)), [0])
     same(one(lock, "a").release(A, bar=60000)[0], "RELEASED")
