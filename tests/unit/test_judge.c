@@ -246,7 +246,10 @@ static void test_row(const char *words, const char *wanted)
     tap_is(got, wanted, "judge_server", words);
 }
 
-#define KEEPS "; ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
+#define KEEPS                                                                                      \
+    "; ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart; where no user "    \
+    "may "                                                                                         \
+    "do that: the same rights in the user's line of redis.conf, or of the aclfile, and a restart"
 #define ALL_RIGHTS                                                                                 \
     "ACL SETUSER default ~rlock:* &rlock:* +select +client|setname +role +time +eval +evalsha "    \
     "+scan +multi +exec +subscribe +unsubscribe +exists +hget +hmget +hset +hdel +hexists "        \

@@ -32,7 +32,10 @@ enum right_use {
 #define RIGHT_WORDS   5
 #define RIGHT_KEY     "%k"
 #define RIGHT_CHANNEL "%c"
-#define ACL_KEEPS     "ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart"
+/* A server that was set up as docs/redis.md says has no user who may do the former. */
+#define ACL_KEEPS                                                                                  \
+    "ACL SAVE, or CONFIG REWRITE without an aclfile, keeps it over a restart; where no user may "  \
+    "do that: the same rights in the user's line of redis.conf, or of the aclfile, and a restart"
 
 struct right {
     char name[16]; /* as in ACL SETUSER */
