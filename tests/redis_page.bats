@@ -89,6 +89,18 @@ has_written_all() {
     keeps_all_over_a_kill
 }
 
+@test "H157 a Redis in two minutes that gets TLS and a user keeps the locks it has" {
+    command -v openssl >/dev/null || skip "no openssl here"
+    follow 'In two minutes'
+    rlock acquire --lease 1h kept >/dev/null
+    kill_server
+    rm "$T/etc/rlock.conf" "$T/etc/rlock.password"
+    sed -i "s/^port .*/port 0/" "$T/etc/redis/redis.conf"
+    follow 'TLS, and a user for rlock'
+    run -75 rlock status -q kept
+    keeps_all_over_a_kill
+}
+
 @test "docs/redis.md: users other than root read the password by their group" {
     local program
     for program in groupadd chgrp usermod; do
