@@ -699,8 +699,7 @@ int agent_main(int channel, const void *arg)
     /* While the store connects. */
     if (procfs_open(&agent.procfs) < 0 || loop_run(agent.loop) < 0)
         return refuse_plan(&agent, STATUS_SYSTEM, strerror(errno));
-    if (agent.outbox)
-        outbox_finish(agent.outbox, REPORT_NS);
+    outbox_finish(agent.outbox, REPORT_NS);
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
     waiting_free(&agent.waiting);

@@ -184,6 +184,8 @@ bool outbox_finish(struct outbox *outbox, int64_t most)
     const struct timespec pause = {.tv_nsec = AGAIN_NS};
     struct moment until = moment_plus(moment_now(), most);
 
+    if (!outbox)
+        return true;
     for (send_kept(outbox); outbox->first && !moment_reached(until, moment_now());
          send_kept(outbox))
         nanosleep(&pause, NULL);

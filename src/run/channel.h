@@ -79,7 +79,7 @@ bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd
  * only then: the other process may be stopped for days. */
 bool outbox_is_empty(const struct outbox *outbox);
 /* For a process that ends: waits until all is sent, but at most so many ns; false with errno if not
- * all is. */
+ * all is. NULL has nothing to send. */
 bool outbox_finish(struct outbox *outbox, int64_t most);
 
 /* -- memory in common ------------------------------------------------------------------------ */

@@ -1428,7 +1428,8 @@ void life_on_end(const struct proc *process)
         errand_on_end(process);
     else if (run && run->is_script)
         note_end_of_script(process);
-    else if (process->kind == AGENT && process->status == 0 && process_exists(run->supervisor))
+    else if (process->kind == AGENT && WIFEXITED(process->status) &&
+             process_exists(run->supervisor))
         run->agent_left = true;
     else if (process->kind == SUPERVISOR && run->ended)
         check_outcome(run);
