@@ -95,6 +95,30 @@ local function oldest_of(families)
   return name
 end
 
+-- Shortens those leases of the family that end later than if they began now: a clock that was set
+-- back must not stretch a dead holder's lease. Returns whether there were any, to be written.
+local function shorten_leases(family)
+  local any = false
+  for _, e in ipairs(family.entries) do
+    if e.deadline > now + e.lease then
+      e.deadline, any = now + e.lease, true
+    end
+  end
+  return any
+end
+
+-- Adds the holders of a family to held, which becomes the new lock.held, and marks their slots in
+-- lock.slots.
+local function add_to_held(lock, held, family)
+  for _, e in ipairs(family.entries) do
+    held.earliest = math.min(held.earliest, e.deadline)
+    held.longest = math.max(held.longest, e.lease)
+    if e.mode ~= 's' then held.mode = e.mode end
+    if e.slot > 0 then mark_slot(lock, e.slot, 1) end
+  end
+  if #family.entries > 0 then held.count = held.count + 1 end
+end
+
 -- Looks at all holders: removes the dead ones, and makes lock.held and lock.slots anew from those
 -- that are left. If one cannot be read, sets lock.damaged and leaves the lock as it is.
 local function prune(lock)
@@ -106,21 +130,9 @@ local function prune(lock)
   local held = { mode = 's', limit = lock.held.limit, count = 0, earliest = math.huge, longest = 0 }
   lock.slots = ''
   for _, family in ipairs(families) do
-    local clamped = false
-    for _, e in ipairs(family.entries) do
-      -- A clock that was set back must not stretch a dead holder's lease.
-      if e.deadline > now + e.lease then
-        e.deadline, clamped = now + e.lease, true
-      end
-    end
-    if remove_entries(lock, family, is_dead) or clamped then write_family(lock, family) end
-    for _, e in ipairs(family.entries) do
-      held.earliest = math.min(held.earliest, e.deadline)
-      held.longest = math.max(held.longest, e.lease)
-      if e.mode ~= 's' then held.mode = e.mode end
-      if e.slot > 0 then mark_slot(lock, e.slot, 1) end
-    end
-    if #family.entries > 0 then held.count = held.count + 1 end
+    local shortened = shorten_leases(family)
+    if remove_entries(lock, family, is_dead) or shortened then write_family(lock, family) end
+    add_to_held(lock, held, family)
   end
   held.oldest = oldest_of(families)
   lock.held = held.count > 0 and held or nil

@@ -48,7 +48,7 @@ local function paused_for()
   return first and math.max(now - first, 0)
 end
 
-local families, waiters, mode, damaged = {}, {}, 's', false
+local families, waiters, damaged = {}, {}, false
 
 -- Adds the family of that name to "families", or notes that it is damaged.
 local function add_family(name, text)
@@ -115,14 +115,14 @@ local function grace_left()
   return till and till - now or 0
 end
 
--- The answer. from, to: the tickets of the queue that are left to read; nil: none.
-local function answer(from, to)
-  if damaged then return { 'MISFIT', now, 'damaged', 1 } end
+-- All live holders, by their fences, as text, and in which mode they hold the lock: '' if there is
+-- none. Sorts "families".
+local function list_holders()
   table.sort(families, function(a, b)
     local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
     return one < other or one == other and a.name < b.name
   end)
-  local holders = {}
+  local holders, mode = {}, 's'
   for _, family in ipairs(families) do
     for _, e in ipairs(family.entries) do
       if not is_dead(e) then
@@ -131,19 +131,30 @@ local function answer(from, to)
       end
     end
   end
-  if #holders == 0 then mode = '' end
-  local limit = mode == 'l' and lock.held and lock.held.limit or 0
-  local counters = read_counters()
-  local runs = read_runs(number(counters[2]) or 0)
-  local reply = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
+  return holders, holders[1] and mode or ''
+end
+
+-- Adds to the reply what few locks have, at the positions that are said at the top: a queue that is
+-- not read to its end, a stored limit, a pause, grace.
+local function add_rest(reply, from, to, grace)
   if from and from <= to then reply[10], reply[11] = from, to end
-  local grace = mode == '' and grace_left() or 0
   if lock.stored_limit or lock.paused or grace > 0 then
     reply[10], reply[11] = reply[10] or 0, reply[11] or 0
     reply[12], reply[13] = lock.stored_limit or '', lock.paused and lock.paused.text or ''
     reply[14] = lock.paused and paused_for() or 0
   end
   if grace > 0 then reply[15] = grace end
+end
+
+-- The answer. from, to: the tickets of the queue that are left to read; nil: none.
+local function answer(from, to)
+  if damaged then return { 'MISFIT', now, 'damaged', 1 } end
+  local holders, mode = list_holders()
+  local limit = mode == 'l' and lock.held and lock.held.limit or 0
+  local counters = read_counters()
+  local runs = read_runs(number(counters[2]) or 0)
+  local reply = { 'LOCK', now, whole(lock.fence), mode, limit, holders, waiters, counters, runs }
+  add_rest(reply, from, to, mode == '' and grace_left() or 0)
   return reply
 end
 
