@@ -406,11 +406,12 @@ static enum tree_state signal_unseen(const struct tree *tree, int signo)
 }
 
 /* Whether "now", read since "child" was listed, is that child: its number may be that of another
- * process by then. One whose parent has died is the root's, while that lives. */
+ * process by then. One whose parent has died is the root's; when the root is dead as well, it is
+ * one of those that were noted. */
 static bool is_child_still(const struct tree *tree, const struct process *child,
                            const struct process *now)
 {
-    return now->parent == child->parent || now->parent == tree->root || !knows_descendants(tree);
+    return now->parent == child->parent || now->parent == tree->root;
 }
 
 /* Kills a process, and before it those below it: when it is dead, they are the children of others.
@@ -774,6 +775,7 @@ bool tree_list(const struct tree *tree, struct process_list *list)
     procfs_begin(tree->procfs);
     if (procfs_lists_children(tree->procfs, tree->root)) {
         complete = list_children(tree, procfs_read, MOMENT_NEVER, list);
+        complete = complete && knows_descendants(tree); /* it has not died meanwhile */
     } else {
         complete = procfs_list(tree->procfs, MOMENT_NEVER, &all);
         search_init(&search, tree, &all);

@@ -772,6 +772,12 @@ static void test_number_of_a_child(void)
     tree_signal(&tree, SIGKILL);
     tap_ok(strstr(deeds, "kill 121") && !strstr(deeds, "kill 151"),
            "H125 a stranger that has got the number of a child is not killed: %s", deeds);
+    const struct tree orphaned = {
+        .procfs = &procfs, .leader = -1, .owner = OWNER, .noted = &seen, .noted_count = 1};
+    *deeds = '\0';
+    tree_signal(&orphaned, SIGKILL);
+    tap_ok(strstr(deeds, "kill 121") && !strstr(deeds, "kill 151"),
+           "H125 nor when the supervisor is dead: %s", deeds);
     notes_deeds = false;
     struct process_list all = {0};
     tap_ok(tree_list(&tree, &all) && process_list_find(&all, pid_of(121)) &&
