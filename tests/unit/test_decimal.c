@@ -39,6 +39,7 @@ static void test_text(const char *text, int64_t most, int64_t wanted, int64_t si
     int64_t read = -1, taken = -1, parsed = -1, none = -1;
     size_t digits = strspn(text, "0123456789");
 
+    /* "none": where the least number allowed is just above this one. */
     decimal_read(text, strlen(text), most, &read);
     decimal_parse(text, read > 0 ? read : 0, most, &parsed);
     decimal_parse(text, read < INT64_MAX ? read + 1 : 0, most, &none);
