@@ -58,15 +58,6 @@ static bool read_interpreter(const char *file, char line[LINE_MOST])
     return windows;
 }
 
-/* Whether a shell takes it for NAME=VALUE, in front of a command. */
-static bool sets_variable(const char *command)
-{
-    const char *equals = strchr(command, '=');
-
-    return equals && equals > command && !isdigit((unsigned char)*command) &&
-           strspn(command, NAME_CHARACTERS) == (size_t)(equals - command);
-}
-
 bool is_program(const char *command)
 {
     char *file FREED = find_file(command);
@@ -79,6 +70,9 @@ void not_found_hint(const char *command, const char *shell)
     char interpreter[LINE_MOST];
     char *file = find_file(command);
     struct strbuf shown ENDED_BY(strbuf_free) = {0};
+    /* A shell takes it for NAME=VALUE, in front of a command. */
+    size_t name = strspn(command, NAME_CHARACTERS);
+    bool sets_variable = name > 0 && command[name] == '=' && !isdigit((unsigned char)*command);
 
     args_print_word(file ? file : "", &shown);
     if (file && read_interpreter(file, interpreter) && *interpreter)
@@ -90,7 +84,7 @@ void not_found_hint(const char *command, const char *shell)
         say_hint("%s is there, but not the loader that it needs", file);
     else if (text_is_among(shell_words, sizeof shell_words / sizeof *shell_words, command))
         say_hint("%s is a word of the shell: use %s", command, shell);
-    else if (sets_variable(command))
+    else if (sets_variable)
         say_hint("env before it sets a variable for a command; or use %s", shell);
     else if (*command == '-')
         say_hint("options come before --, and COMMAND after it");

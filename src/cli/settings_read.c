@@ -159,16 +159,6 @@ static bool has_password(enum setting id, const char *value)
     return false;
 }
 
-/* Whether a value stands in quotes as a whole. A command may begin and end with a quote. */
-static bool is_quoted(enum setting id, const char *value)
-{
-    size_t length = strlen(value);
-    bool quote = *value == '"' || *value == '\'';
-
-    return quote && length > 1 && value[length - 1] == *value && id != SETTING_NOTIFY &&
-           id != SETTING_STOP;
-}
-
 /* Takes a line of a configuration file. Returns STATUS_OK, also for an unknown key, or
  * says why not. */
 static int collect_line(struct collection *collection, const struct config_reader *line,
@@ -198,7 +188,10 @@ static int collect_line(struct collection *collection, const struct config_reade
     *given = (struct given){line->value, source->origin, source->path, line->number};
     source->secret |= has_password(id, line->value);
     const char *why = NULL;
-    if (is_quoted(id, line->value))
+    char first = *line->value;
+    bool quoted = (first == '"' || first == '\'') && line->value[1] &&
+                  line->value[strlen(line->value) - 1] == first;
+    if (quoted && id != SETTING_NOTIFY && id != SETTING_STOP) /* those may end with a quote, too */
         why = "is quoted; values are not quoted here";
     else if (setting_rows[id].use == SETTING_PATH)
         why = settle_path(collection, source, &given->value);

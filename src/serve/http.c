@@ -104,15 +104,6 @@ static const struct {
     {"/page.js", page_js, "text/javascript; charset=utf-8"},
 };
 
-/* Whether the request has a body, of whatever length. */
-static bool has_body(struct MHD_Connection *connection)
-{
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-
-    return (length && strcmp(length, "0") != 0) ||
-           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
-}
-
 /* Returns the place in the list of the client of this connection; NULL: the end of the list. */
 static struct client **find_client(struct http *http, const struct MHD_Connection *connection)
 {
@@ -176,15 +167,6 @@ static enum MHD_Result on_host(void *arg, enum MHD_ValueKind kind, const char *k
     return MHD_YES;
 }
 
-/* Whether the request names as many hosts as its version of HTTP wants. */
-static bool names_host(struct MHD_Connection *connection, const char *version)
-{
-    unsigned hosts = 0;
-
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, on_host, &hosts);
-    return hosts == 1 || (hosts == 0 && strcmp(version, "HTTP/1.0") == 0);
-}
-
 /* Returns the path of a target. In absolute form it names the host, and the header does not count
  * (RFC 9112, 3.2.2). */
 static const char *take_target(const char *target, char host[HOST_SIZE], const char **named)
@@ -230,9 +212,13 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     (*find_client(http, connection))->asked = true;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
-    if (has_body(connection))
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    if ((length && strcmp(length, "0") != 0) ||
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding"))
         return answer_text(connection, CONTENT_TOO_LARGE, "no body, please\n");
-    if (!names_host(connection, version))
+    unsigned hosts = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, on_host, &hosts);
+    if (hosts > 1 || (hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
         return answer_text(connection, MHD_HTTP_BAD_REQUEST, "one Host, please\n");
     if (is_led_here(http, url, host))
         return answer_text(
