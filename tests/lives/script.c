@@ -340,6 +340,8 @@ void script_choose(int flavour)
     choices.again = choices.reserves && one_in(2);
     if (choices.again)
         choices.renews_after = chance_below(run->program.runs + 1);
+    if (choices.acquire_dies_after && one_in(2)) /* before it has printed, as a rule */
+        choices.reads_after = choices.acquire_dies_after + SEC;
     world_at(run->starts, begin, run);
     if (!one_in(4))
         return;
