@@ -123,10 +123,14 @@ static bool is_callers(const struct search *search, const struct process *proces
         return true;
     if (!search->by_descent || process->parent != search->tree->root)
         return false;
+    /* The number of one that has ended is given anew only when its group and session are empty. */
+    bool anew = process->started && process_list_find(callers, process->pid);
+    pid_t own = anew ? process->pid : 0;
     for (size_t i = 0; i < callers->count; i++) {
         const struct process *one = &callers->all[i];
-        if (process->group == one->group ||
-            (process->session == one->session && one->session != search->session))
+        if ((process->group == one->group && process->group != own) ||
+            (process->session == one->session && one->session != search->session &&
+             process->session != own))
             return true;
     }
     return process->group == search->group;

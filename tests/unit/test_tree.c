@@ -427,7 +427,7 @@ static void test_term_by_descent(bool has_callers)
     struct process callers[] = {
         {.pid = pid_of(110), .group = pid_of(US), .session = session_of(US), .started = 90},
         {.pid = pid_of(113), .group = pid_of(113), .session = pid_of(113), .started = 91},
-        {.pid = pid_of(127), .group = pid_of(113), .session = pid_of(113), .started = 92}};
+        {.pid = pid_of(127), .group = pid_of(127), .session = pid_of(127), .started = 92}};
     const struct process_list others = {callers, COUNT(callers), 0};
 
     make_world(true);
