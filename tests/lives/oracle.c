@@ -239,8 +239,8 @@ static void check_done(const struct run *run)
     for (int i = 0; i < run_count; i++) {
         const struct run *other = &runs[i];
         if (!run->unless_done || has_no_history() || !has_succeeded(other) || other->faulted ||
-            other->ended_at >= run->granted_at || !shares_keys(run, other) || other->take ||
-            other->outer) /* "except for one that nests in another run" */
+            other->ended_unseen || other->ended_at >= run->granted_at || !shares_keys(run, other) ||
+            other->take || other->outer) /* "except for one that nests in another run" */
             continue;
         if (run->granted_at - other->granted_at <
             run->unless_done - run->unless_done / 50 - 50 * MS)
@@ -1422,6 +1422,7 @@ void life_on_end(const struct proc *process)
             runs[i].command_status = process->status;
             runs[i].ended_held = is_holder(&runs[i]);
             runs[i].command_ended = world.now;
+            runs[i].ended_unseen = runs[i].supervisor && runs[i].supervisor->stopped;
             runs[i].ended_lost = runs[i].loss_told;
         }
     if (process->errand)

@@ -72,6 +72,7 @@ struct run {
     unsigned granted_stopped;         /* how often, since its supervisor is stopped */
     bool ended_held;                  /* its command ended while the lock was held */
     int64_t command_ended;            /* when */
+    bool ended_unseen;                /* its supervisor was stopped then */
     bool ended_lost;                  /* and the user had been told before that it was lost */
     unsigned interrupts_seen;         /* by its command */
     unsigned notices_seen;            /* a bit for each of enum notice_event */
