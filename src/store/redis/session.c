@@ -364,7 +364,10 @@ static bool renew_secret(struct secret *secret)
  * retries, or fails. */
 static void turn_away(struct redis_session *session, const struct answer *why)
 {
-    if (why->login_refused && renew_secret(&session->password))
+    /* A database that asks LDAP or PAM tells a wrong password as a user who may not log in. */
+    bool refused = why->cause == CAUSE_DENIED || why->login_refused;
+
+    if (refused && renew_secret(&session->password))
         start_over(session);
     else if (why->cause == CAUSE_NOT_READY)
         retry_or_fail(session, why);
