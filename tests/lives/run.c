@@ -80,6 +80,11 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_STOPPING:
     case RUN_LOST:
     case RUN_LOST_STOPPING: run->loss_told = true; break;
+    case RUN_STOPPED_BEFORE: /* and what cannot be seen now is not looked for any more */
+    case RUN_LOST_STOPPED_BEFORE:
+        if (world.now < run->blind_until)
+            run->blind_until = NEVER;
+        break;
     case RUN_NO_TERMINAL: run->hung_up = true; break;
     case RUN_NOT_NOTIFIED: run->unnotified_told = true; break;
     case RUN_SURVIVORS:
