@@ -138,6 +138,39 @@ setup_file() { databases_start; }
     run -0 rlock status -q k
 }
 
+# ask_radius PORT: PostgreSQL has a RADIUS server judge passwords from now on, and not itself.
+ask_radius() {
+    local rules=$BATS_FILE_TMPDIR/postgresql/data/pg_hba.conf
+    cp "$rules" "$T/rules"
+    {
+        printf 'host all all 127.0.0.1/32 radius radiusservers=127.0.0.1 '
+        printf 'radiussecrets=secret radiusports=%s\n' "$1"
+        cat "$T/rules"
+    } >"$rules"
+    database_sql postgresql 'SELECT pg_reload_conf()' >/dev/null
+}
+
+# PostgreSQL tells the refusal of another's as that of a user who may not log in.
+@test "H19 a changed password is read again where PostgreSQL asks RADIUS, LDAP or PAM for it" {
+    [[ $DATABASES == *postgresql* ]] || skip 'there is no PostgreSQL'
+    with_database postgresql
+    local port with_file=${RLOCK_URL/:p%20w@/@}
+    with_file=${with_file/locker@/locker:@}
+    port=$(free_ports 1)
+    printf 'first\n' | tee "$T/password" >"$T/right"
+    bg radius python3 "$TESTS/radius_server.py" "$port" "$T/right"
+    ask_radius "$port"
+    poll_until 10 rlock status -q -u "$with_file" --password-file "$T/password" k
+    stay a k -u "$with_file" --password-file "$T/password" --lease 12s
+    printf 'second\n' | tee "$T/password" >"$T/right"
+    database_sql postgresql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE usename = 'locker'" >/dev/null
+    RLOCK_PASSWORD=second RLOCK_URL=$with_file renewed k
+    ends_well a
+    cp "$T/rules" "$BATS_FILE_TMPDIR/postgresql/data/pg_hba.conf"
+    database_sql postgresql 'SELECT pg_reload_conf()' >/dev/null
+}
+
 @test "PostgreSQL: another server is not a wrong password" {
     [[ $DATABASES == *postgresql*mysql* ]] || skip 'there are not both'
     refused 69 run -u "postgresql://locker:x@127.0.0.1:$MYSQL_PORT/locks" k -- true
