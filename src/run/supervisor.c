@@ -433,6 +433,9 @@ static void listen_to_agent(struct supervisor *s)
 
     while (!s->done && agent_process_hear(&s->agent, &report))
         take_report(s, &report);
+    /* While this process was paused, leases were not reported; its command may have ended since. */
+    struct moment end = {atomic_load(&s->agent.shared->lease_end)};
+    s->job.lease.end = moment_max(s->job.lease.end, end);
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
         if (!wants_lock(s) && !needs_agent(s))
@@ -470,12 +473,8 @@ static struct moment agent_due(const struct supervisor *s)
  * 5. The timers are armed last, for the deadlines of the new state. */
 static void settle_state(struct supervisor *s)
 {
-    if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED)) {
+    if (wants_lock(s) && (s->job.state == JOB_PAUSED || s->job.state == JOB_ENDED))
         listen_to_agent(s);
-        /* While this process was paused, leases were not reported. */
-        struct moment end = {atomic_load(&s->agent.shared->lease_end)};
-        s->job.lease.end = moment_max(s->job.lease.end, end);
-    }
     if (s->job.state == JOB_PAUSED)
         job_verify(&s->job);
     if (s->job.state == JOB_ENDED && s->state == HOLDING)
