@@ -1284,8 +1284,8 @@ static bool lacks_cgroup(const struct run *run)
 static bool has_lost_one_agent(const struct run *run)
 {
     return run->agents_killed == 1 && !run->agent_stopped && !run->supervisor_stopped &&
-           !run->killed && !run->suspended && !run->paused && !run->forced && !run->outer &&
-           !run->inner && !circumstances.network_bad && !circumstances.clock_set &&
+           !run->lacking && !run->killed && !run->suspended && !run->paused && !run->forced &&
+           !run->outer && !run->inner && !circumstances.network_bad && !circumstances.clock_set &&
            kernel.load < 2 && !kernel.slow_exec && kernel.kill_takes < 200 * MS;
 }
 
