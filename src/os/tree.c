@@ -418,6 +418,21 @@ static bool is_child_still(const struct tree *tree, const struct process *child,
     return now->parent == child->parent || now->parent == tree->root;
 }
 
+/* Adds the children of a process of the tree. If it is not there any more when they have been read,
+ * its number may have been another's already: its own children are the root's by then. */
+static bool add_children(const struct tree *tree, const struct process *process,
+                         struct process_list *list)
+{
+    size_t first = list->count;
+    struct process now;
+    bool complete = procfs_add_children(tree->procfs, process, list);
+
+    if (first < list->count && read_again(tree, process, &now) == PROCESS_GONE)
+        for (size_t i = first; i < list->count; i++)
+            list->all[i].parent = tree->root;
+    return complete;
+}
+
 /* Kills a process, and before it those below it: when it is dead, they are the children of others.
  * It reads of them only what is never locked. */
 static void kill_below(const struct search *search, const struct process *process, int depth)
@@ -426,7 +441,7 @@ static void kill_below(const struct search *search, const struct process *proces
     struct process_list children ENDED_BY(process_list_free) = {0};
     struct process child;
 
-    procfs_add_children(procfs, process, &children);
+    add_children(search->tree, process, &children);
     for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
         if (procfs_read_status(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
             is_child_still(search->tree, &children.all[i], &child) && may_belong(search, &child))
@@ -580,7 +595,7 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
         if (look != PROCESS_FOUND || !is_child_still(tree, &list->all[i], &process) ||
             !may_belong(&search, &process))
             continue;
-        complete = procfs_add_children(tree->procfs, &process, list) && complete;
+        complete = add_children(tree, &process, list) && complete;
         list->all[kept++] = process;
     }
     complete = complete && i == list->count;

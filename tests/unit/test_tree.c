@@ -127,11 +127,11 @@ static void make_thread(const struct row *row, int thread)
     make_file(row->pid, name, text);
 }
 
-static void make_process(const struct row *row, bool children)
+/* The number is that of this row from now on. */
+static void make_status(const struct row *row)
 {
     char stat[400], status[400];
 
-    make_directory(row->pid, "");
     snprintf(stat, sizeof stat,
              "%d (%s) %c %d %d %d 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 %d 0 %d 1 2 3\n",
              (int)pid_of(row->pid), row->name, row->dead ? 'Z' : 'S', (int)pid_of(row->parent),
@@ -144,6 +144,12 @@ static void make_process(const struct row *row, bool children)
              (int)pid_of(row->pid), (int)pid_of(row->parent), (int)pid_of(row->group),
              (int)session_of(row->session), row->threads);
     make_file(row->pid, "status", status);
+}
+
+static void make_process(const struct row *row, bool children)
+{
+    make_directory(row->pid, "");
+    make_status(row);
     make_file(row->pid, "environ", row->variable);
     if (row->lock) {
         make_directory(row->pid, "fdinfo");
@@ -788,6 +794,42 @@ static void test_number_of_a_child(void)
     remove_tree("");
 }
 
+/* The guard is stopped between the look at a process and the list of its children. */
+static void test_number_of_a_parent(void)
+{
+    static const struct row later = {127, 1, 127, 127, 1, 230, "x", "", "", "another's"},
+                            strangers = {151, 127, 151, 151, 1, 231, "x", "", "", "its child"};
+    char path[128], children[40];
+
+    make_world(true);
+    make_process(&strangers, true);
+    snprintf(path, sizeof path, "%s/%d/task/%d/children", directory, (int)pid_of(127),
+             (int)pid_of(127));
+    snprintf(children, sizeof children, "%d ", (int)pid_of(151));
+    must(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    pid_t giver = fork();
+    if (giver == 0) { /* the number is another's when the list is read */
+        signal(SIGPIPE, SIG_IGN);
+        int list = open(path, O_WRONLY | O_CLOEXEC);
+        make_status(&later);
+        for (;; list = open(path, O_WRONLY | O_CLOEXEC))
+            must((write(list, children, strlen(children)) > 0 || errno == EPIPE) &&
+                 close(list) == 0);
+    }
+    struct procfs procfs = procfs_of(directory);
+    const struct tree tree = {
+        .procfs = &procfs, .root = getpid(), .except = pid_of(101), .leader = -1, .owner = OWNER};
+    notes_deeds = true;
+    *deeds = '\0';
+    tree_signal(&tree, SIGKILL);
+    notes_deeds = false;
+    must(syscall(SYS_kill, giver, SIGKILL) == 0 && waitpid(giver, NULL, 0) == giver);
+    tap_ok(strstr(deeds, "kill 121") && !strstr(deeds, "kill 151"),
+           "H125 a child of one that has got the number of a parent is not killed: %s", deeds);
+    procfs_close(&procfs);
+    remove_tree("");
+}
+
 /* The guard is stopped between a look at the command and the signal. */
 static void test_number_of_the_command(void)
 {
@@ -923,6 +965,7 @@ int main(void)
     test_group_without_its_first("who has reaped the command", -1);
     test_group_without_its_first("who has a pidfd of it", STDIN_FILENO);
     test_number_of_a_child();
+    test_number_of_a_parent();
     test_number_of_the_command();
     test_cgroup_that_does_not_kill();
     test_child_of_another();
