@@ -16,7 +16,7 @@ struct finding {
     const char *check; /* a word that stays: "eviction" */
     enum level level;
     char text[FAULT_SIZE];
-    char advice[700]; /* "": there is none, or the hint says it */
+    char advice[760]; /* "": there is none, or the hint says it */
     enum hint hint;
 };
 
