@@ -65,29 +65,3 @@ no_lock() {
     [[ $(cat "$T"/[ab].err) != *password* ]]
     ctl --user root:secret auth disable
 }
-
-# The member reads its certificate's files with each connection.
-@test "the member has another certificate, then one of another authority: no lock is lost" {
-    local name
-    cp "$CERTS/ca.pem" "$T/trusted.pem"
-    cp "$CERTS/server.pem" "$T/server.pem"
-    cp "$CERTS/server.key" "$T/server.key"
-    sed -i "s|^tls-ca.*|tls-ca = $T/trusted.pem|" "$RLOCK_CONFIG"
-    certificate same ca subjectAltName=IP:127.0.0.1
-    certificate foreign other subjectAltName=IP:127.0.0.1
-    stay a k -v --lease 15s
-    queue b k --lease 15s
-    for name in same foreign; do
-        member KILL 1
-        cp "$CERTS/$name.key" "$CERTS/server.key"
-        cp "$CERTS/$name.pem" "$CERTS/server.pem"
-        [[ $name != foreign ]] || cp "$CERTS/other.pem" "$T/trusted.pem"
-        member_start 1
-        renews a
-    done
-    ends_well a
-    ends_with b 0 30
-    member KILL 1
-    cp "$T/server.key" "$T/server.pem" "$CERTS"
-    member_start 1
-}
