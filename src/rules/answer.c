@@ -99,10 +99,10 @@ static bool take_party(const redisReply *record, const char **text, enum role ro
         /* An ending that makes no sense is not known. */
         int64_t signal = identity_noted(*text, *length, LOCK_NOTE_SIGNAL);
         int64_t status = identity_noted(*text, *length, LOCK_NOTE_EXIT);
-        party->end.how = LOCK_USED;
-        for (enum lock_ending how = LOCK_KILLED; how >= LOCK_TIMED_OUT; how--)
-            if (identity_noted(*text, *length, redis_endings[how]) > 0)
-                party->end.how = how;
+        enum lock_ending how = LOCK_TIMED_OUT;
+        while (how <= LOCK_KILLED && identity_noted(*text, *length, redis_endings[how]) <= 0)
+            how++;
+        party->end.how = how <= LOCK_KILLED ? how : LOCK_USED;
         party->end.ran_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_RAN));
         party->end.known = party->end.ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
         party->end.signal = party->end.known ? (int)signal : 0;

@@ -230,8 +230,6 @@ void notifier_tell(struct notifier *notifier, const struct notice *notice)
 
 void notifier_finish(struct notifier *notifier, const struct run_events *events)
 {
-    if (!notifier->outbox)
-        return;
     if (!outbox_finish(notifier->outbox, FINISH_NS))
         run_tell_errno(events, RUN_NOT_NOTIFIED);
     outbox_free(notifier->outbox);
