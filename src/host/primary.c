@@ -227,28 +227,30 @@ static struct candidate *choose_primary(void)
 
 /* Chooses which failure to report. Where hosts would not do for different reasons, one that may
  * pass decides: the standby of a primary that is away may take its place. Standbys beside one that
- * is full are as that one. A password that one has refused is told besides: there may be another
- * one by now. Of one name, an address that is away says nothing against one that has refused it, as
+ * is full are as that one. A log-in that one has refused is told besides: there may be another
+ * password by now, and PostgreSQL tells one that LDAP or RADIUS has refused as a user who may not
+ * log in. Of one name, an address that is away says nothing against one that has refused it, as
  * both lead to one server. */
 static enum wire_error reason_of_all(void)
 {
     bool same = true, full = true, may_pass = false, any_full = false, away = false;
-    bool refused = false;
+    enum wire_error refusal = 0;
 
     for (size_t i = 0; i < candidates.count; i++) {
         enum wire_error error = candidates.at[i].why.error;
         same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
         full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
         any_full |= error == WIRE_FULL;
-        refused |= error == WIRE_PASSWORD;
+        if (error == WIRE_PASSWORD || (error == WIRE_KEPT_OUT && !refusal))
+            refusal = error;
         away |= wire_error_breaks(error);
         may_pass |= wire_error_leaves(error) || error == WIRE_BUSY || error == WIRE_FULL ||
                     error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY || error == WIRE_TROUBLE;
     }
-    may_pass |= away && !(refused && candidates.hosts == 1);
+    may_pass |= away && !(refusal && candidates.hosts == 1);
     return full && any_full      ? WIRE_FULL
-           : refused && may_pass ? WIRE_SOME_REFUSE
-           : refused             ? WIRE_PASSWORD
+           : refusal && may_pass ? WIRE_SOME_REFUSE
+           : refusal             ? refusal
            : same || !may_pass   ? candidates.at[0].why.error
                                  : WIRE_NO_WRITER;
 }
