@@ -160,6 +160,19 @@ END
     run -0 rlock run --config "$T/config" k -- true
 }
 
+@test "a config file with a very long path: what is wrong with it is told" {
+    local deep
+    deep=$T$(printf '/folder%.0s' {1..300})
+    mkdir -p "$deep"
+    says 64 '^rlock: status: --config /.*[.][.][.]: No such file' status --config "$deep/none"
+    RLOCK_CONFIG=$deep/none says 78 '^rlock: status: RLOCK_CONFIG /.*[.][.][.]: No such' status
+    echo 'lease = x' >"$deep/config"
+    says 78 "[.][.][.]:1: lease 'x' is not a duration" status --config "$deep/config"
+    printf 'lease = 7s\nleese = 7s\n' >"$deep/config"
+    says 0 "[.][.][.]:2: unknown key 'leese'; it is ignored" config --config "$deep/config"
+    [[ $output == *"lease = 7s "*" # $T/folder/"*"...:1"$'\n'* ]]
+}
+
 @test "an unknown key in a config file is a warning, with file and line; the known ones count" {
     as_default_user
     printf 'fence-style = new\nprefix = p\n\nnonsense\t=  s3cret\n' >"$T/config"
@@ -337,7 +350,8 @@ END
         run -0 --separate-stderr env "$name=" rlock run k -- true
         [[ -z $stderr ]]
     done
-    RLOCK_URL='' says 69 'redis://127.0.0.1:6379/0' status --connect-timeout 1s
+    RLOCK_URL='' quiet 0 config url
+    [[ $output == redis://127.0.0.1:6379/0 ]]
     RLOCK_URL=$'\n'" $RLOCK_URL"$'\t\n' run -0 rlock run k -- true
     for name in ' ' $'\t' $'\n'; do
         RLOCK_URL=$name says 78 '^rlock: status: RLOCK_URL is empty' status

@@ -50,6 +50,9 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     says 0 "^rlock: run: '–n' begins with another dash than that of an option$" run –n k -- true
     says 0 "^rlock: status: '—json' begins with another dash than that of an option$" status k —json
     prints_nothing 0 run -q –n k -- true
+    run --separate-stderr rlock run —url=redis://u:s3cret@h k -- true
+    [[ ${stderr_lines[0]} == *"'—url=redis://u:***"*"@h' begins with another dash"* ]]
+    says 64 "^rlock: run: unknown option -–$" run -–no-wait k -- true
 }
 
 @test "a KEY twice is that KEY, or 64 where there can be only one" {

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/similar.h"
+#include "base/utf8.h"
 
 #define LINE_WIDTH  79
 #define HELP_INDENT 30
@@ -115,16 +116,32 @@ static const char *find_similar(const struct option_row *rows, const char *name,
     return nearest;
 }
 
+/* Leads *word to the first letter that is not an option. Returns the bytes of that; optopt has
+ * only the first of them. */
+static int letter_length(const struct option_row *rows, const char **word)
+{
+    const char *end = *word + 1;
+    uint32_t letter;
+
+    do {
+        *word = end;
+        letter = utf8_next(&end);
+    } while (letter > 0 && letter < 0x80 && find_spec(rows, (int)letter));
+    return (int)(end - *word);
+}
+
 /* Refuses an option. "word" has what getopt_long() called '?'. */
 static bool refuse_option(const struct option_row *rows, const char *word,
                           struct arguments *arguments)
 {
-    if (optopt >= ROW_BASE)
+    if (word[1] == '-' && optopt >= ROW_BASE)
         return set_fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
     if (optopt >= '0' && optopt <= '9' && word[1] == optopt)
         return set_fault(arguments, "unknown option -%c (N and DUR are never negative)", optopt);
-    if (optopt)
-        return set_fault(arguments, "unknown option -%c", optopt);
+    if (word[1] != '-') {
+        int letter = letter_length(rows, &word);
+        return set_fault(arguments, "unknown option -%.*s", letter, word);
+    }
     size_t length = strcspn(word, "=");
     int matches = 0;
     for (const struct option_row *row = rows; row->spec; row++) {

@@ -214,8 +214,8 @@ static int perform_call(struct call *call)
     /* A text program may have changed the dashes of an option. */
     for (size_t i = 0; status == STATUS_OK && i < call->arguments.word_count; i++)
         if (args_dash_length(call->arguments.words[i]) > 0)
-            say_warning("%s: '%.100s' begins with another dash than that of an option",
-                        command->name, call->arguments.words[i]);
+            say_warning("%s: '%s' begins with another dash than that of an option", command->name,
+                        URLS_TEXT(call->arguments.words[i]));
     if (status == STATUS_OK && command->check)
         status = command->check(call);
     if (status == STATUS_OK && !command->storeless) {

@@ -234,9 +234,9 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
 
     snprintf(out, size, "%s by ", verb);
     if (who->user[0])
-        text_append(out, size, "%.60s@%.80s", who->user, who->host);
+        text_append(out, size, "%s@%s", BRIEF_TEXT(who->user, 60), BRIEF_TEXT(who->host, 80));
     else
-        text_append(out, size, "%.80s", who->host[0] ? who->host : "someone");
+        text_append(out, size, "%s", who->host[0] ? BRIEF_TEXT(who->host, 80) : "someone");
     text_append(out, size, " until %s (%s left)", LEASE_END_TEXT(by, DESCRIBE_MINUTE),
                 DURATION_TEXT(by->left_ms * NS_PER_MS - later));
     if (who->label[0])
@@ -261,13 +261,13 @@ static char *print_who(const struct identity *who, enum describe_detail detail, 
     if (!who->host[0] && !who->user[0])
         return out;
     if (who->user[0])
-        text_append(out, size, "%.60s@%.80s", who->user, who->host);
+        text_append(out, size, "%s@%s", BRIEF_TEXT(who->user, 60), BRIEF_TEXT(who->host, 80));
     else
-        text_append(out, size, "someone on %.80s", who->host);
+        text_append(out, size, "someone on %s", BRIEF_TEXT(who->host, 80));
     if (who->pid && detail == DESCRIBE_FULL)
         text_append(out, size, " pid %ld", who->pid);
     if (who->command[0] && detail != DESCRIBE_WITHOUT_COMMAND)
-        text_append(out, size, " (%.40s)", who->command);
+        text_append(out, size, " (%s)", BRIEF_TEXT(who->command, 40));
     return out;
 }
 

@@ -210,7 +210,7 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
     };
 
     if (reason->key > 0)
-        snprintf(part, sizeof part, "%s", messages->request->keys[reason->key - 1]);
+        text_copy(part, sizeof part, messages->request->keys[reason->key - 1]);
     int status = (int)news->number;
     if (WIFSIGNALED(status))
         snprintf(end, sizeof end, "was killed (signal %d)", WTERMSIG(status));

@@ -19,6 +19,7 @@
 #define SYSTEM_FOLDER "/etc/rlock.conf.d"
 #define FILE_SIZE_MAX 65536
 #define LOCAL         "local:"
+#define PATH_SHOWN    300 /* bytes of one in a message, which then has room for what is wrong */
 
 /* The value of an option that has no argument. */
 static const char set[] = "yes";
@@ -120,10 +121,26 @@ static int take_setting(const struct collection *collection, struct settings *se
 /* A configuration file while it is read. */
 struct source {
     const char *path;
+    const char *shown; /* in messages */
     enum origin origin;
     bool rereadable; /* not a pipe, so that a path can be relative to it */
     bool secret;     /* there is a password in it */
 };
+
+/* Begins to read a file. Its path is cut in messages, and has no password in it, as it may be an
+ * address in the wrong place. */
+static struct source source_of(const struct collection *collection, const char *path,
+                               enum origin origin)
+{
+    char brief[PATH_SHOWN + 1], *shown = mem_strdup(path);
+
+    urls_blot(shown);
+    text_copy(brief, sizeof brief, shown);
+    strcpy(shown, brief);
+    return (struct source){.path = path,
+                           .shown = arena_take_string(&collection->settings->arena, shown),
+                           .origin = origin};
+}
 
 /* Completes a path that stands in a file, where it begins with '~' or is relative to that file.
  * Returns NULL, or what is wrong with it. */
@@ -174,18 +191,18 @@ static int collect_line(struct collection *collection, const struct config_reade
             if (similar_is_nearer(line->key, strlen(line->key), setting_rows[other].option.name,
                                   &slips))
                 meant = setting_rows[other].option.name;
-        say_warning("%s:%d: unknown key '%s'; it is ignored", source->path, line->number,
+        say_warning("%s:%d: unknown key '%s'; it is ignored", source->shown, line->number,
                     URLS_TEXT(line->key));
         if (meant)
             say_hint("did you mean '%s'?", meant);
         return STATUS_OK;
     }
     struct given *given = &collection->settings->given[id];
-    if (id == SETTING_URL && given->source == source->path)
+    if (id == SETTING_URL && given->source == source->shown)
         return fail_with(collection, STATUS_CONFIG,
-                         "%s:%d: a second url (those of a quorum stand on one line)", source->path,
+                         "%s:%d: a second url (those of a quorum stand on one line)", source->shown,
                          line->number);
-    *given = (struct given){line->value, source->origin, source->path, line->number};
+    *given = (struct given){line->value, source->origin, source->shown, line->number};
     source->secret |= has_password(id, line->value);
     const char *why = NULL;
     char first = *line->value;
@@ -227,11 +244,11 @@ static int collect_file(struct collection *collection, struct source *source, in
     while (status == STATUS_OK && config_next(&reader))
         status = collect_line(collection, &reader, source);
     if (reader.fault)
-        return fail_with(collection, STATUS_CONFIG, "%s:%d: %s", source->path, reader.number,
+        return fail_with(collection, STATUS_CONFIG, "%s:%d: %s", source->shown, reader.number,
                          reader.fault);
     if (status == STATUS_OK && source->secret && file.public)
         say_warning("%s: every user of this host can read the password in it (mode %04o)",
-                    source->path, file.mode);
+                    source->shown, file.mode);
     return status;
 }
 
@@ -240,17 +257,17 @@ static int collect_file(struct collection *collection, struct source *source, in
  * is then left out with a warning: under sudo or in a service, HOME is often another user's. */
 static int collect_usual_file(struct collection *collection, const char *path, enum origin origin)
 {
-    struct source source = {.path = path, .origin = origin};
+    struct source source = source_of(collection, path, origin);
     char why[120];
     int error, status = collect_file(collection, &source, &error, why, sizeof why);
 
     if (error == 0 || file_is_missing(path))
         return status;
     if (error == EACCES && origin == ORIGIN_USER) {
-        say_warning("%s: %s; it is ignored", path, why);
+        say_warning("%s: %s; it is ignored", source.shown, why);
         return STATUS_OK;
     }
-    return fail_with(collection, STATUS_CONFIG, "%s: %s", path, why);
+    return fail_with(collection, STATUS_CONFIG, "%s: %s", source.shown, why);
 }
 
 /* The user's own file of settings; NULL: they have no home. */
@@ -305,7 +322,7 @@ static int collect_files(struct collection *collection, const char *named, enum 
 {
     if (named) {
         const char *place = origin == ORIGIN_OPTION ? "--config" : "RLOCK_CONFIG";
-        struct source source = {.path = named, .origin = ORIGIN_USER};
+        struct source source = source_of(collection, named, ORIGIN_USER);
         char why[120];
         if (!*named)
             return fail_with(collection, status_of(origin), "%s is empty", place);
@@ -315,7 +332,7 @@ static int collect_files(struct collection *collection, const char *named, enum 
         bool nothing =
             error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
         return fail_with(collection, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s",
-                         place, named, why);
+                         place, source.shown, why);
     }
     int status = collect_usual_file(collection, SYSTEM_FILE, ORIGIN_SYSTEM);
     if (status == STATUS_OK)

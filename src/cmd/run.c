@@ -281,8 +281,8 @@ static void doubt_keys(const struct call *call)
 
     for (size_t i = 1; shell && i < shell->words; i++)
         if (is_program(call->arguments.words[i])) {
-            say_warning("%s: '%.100s' is a KEY here; a COMMAND comes after --", call->command->name,
-                        call->arguments.words[i]);
+            say_warning("%s: '%s' is a KEY here; a COMMAND comes after --", call->command->name,
+                        URLS_TEXT(call->arguments.words[i]));
             return;
         }
 }

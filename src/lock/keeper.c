@@ -501,8 +501,8 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
         loss.cause = LOSS_TAKEN_BY_UNKNOWN;
         if (now->who.host[0]) {
             loss.cause = LOSS_TAKEN;
-            snprintf(holder, HOLDER_SIZE, "%.60s@%.80s pid %ld", now->who.user, now->who.host,
-                     now->who.pid);
+            snprintf(holder, HOLDER_SIZE, "%s@%s pid %ld", BRIEF_TEXT(now->who.user, 60),
+                     BRIEF_TEXT(now->who.host, 80), now->who.pid);
             loss.by = holder;
         }
     }

@@ -223,13 +223,10 @@ void urls_blot(char *text)
 
 char *urls_show(const char *text, char out[URLS_SHOWN_SIZE])
 {
-    static const char ellipsis[] = "...";
-    const size_t room = URLS_SHOWN_SIZE - sizeof ellipsis;
     char *shown = mem_strdup(text);
 
     urls_blot(shown); /* before it is cut: what is left would look like no password */
-    snprintf(out, URLS_SHOWN_SIZE, "%.*s%s", (int)room, shown,
-             strlen(shown) > room ? ellipsis : "");
+    text_copy(out, URLS_SHOWN_SIZE, shown);
     free(shown);
     return out;
 }

@@ -72,6 +72,8 @@ static const struct {
     {"run --foo=secret k", "unknown option --foo"},
     {"run -z k", "unknown option -z"},
     {"run -nz k", "unknown option -z"},
+    {"run -\u00e9t\u00e9 k", "unknown option -\u00e9"},
+    {"run -n\u2013wait k", "unknown option -\u2013"},
     {"run -W k -W", "2 2 k "},
     {"run k -15m", "unknown option -1 (N and DUR are never negative)"},
     {"run -n5 k", "unknown option -5"},

@@ -43,6 +43,11 @@ static const struct {
     ROW("held for 1s", HELD_BY(1, .age_ms = SEC)),
     ROW("held by someone on ci-3 (make) for 1s",
         HELD_BY(1, .age_ms = SEC, .who = {.host = "ci-3", .command = "make"})),
+    ROW("held by build@ci-3 (a-name-that-is-longer-than-it-may-be...) for 1s",
+        HELD_BY(1, .age_ms = SEC,
+                .who = {.host = "ci-3",
+                        .user = "build",
+                        .command = "a-name-that-is-longer-than-it-may-be\303\274-here"})),
     /* A quorum does not count. */
     ROW("held by build@ci-3 pid 4121 (make) for 1s",
         .refusal.refused.holder = PARTY(.age_ms = SEC, BUILD)),
