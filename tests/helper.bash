@@ -456,6 +456,11 @@ renews() {
     poll_until 30 has_renewed "$1" "$(renewals "$1")"
 }
 
+# is_listening NAME: that process is subscribed to a channel.
+is_listening() {
+    redis client list | grep -qE " name=rlock:[^ ]*:${pid[$1]} .* sub=1 "
+}
+
 # has_left KEY MS: its lease has more than that left; so it was renewed, if it had less before.
 has_left() {
     local left

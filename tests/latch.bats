@@ -12,11 +12,6 @@ wait_for() {
     poll_until 10 is_listening "$name"
 }
 
-# is_listening NAME: that process is subscribed to a channel.
-is_listening() {
-    redis client list | grep -qE " name=rlock:[^ ]*:${pid[$1]} .* sub=1 "
-}
-
 has_subscribers() {
     [[ $(redis pubsub numsub "rlock:{$1}:latch" | tail -n 1) == "$2" ]]
 }

@@ -7,7 +7,7 @@ comes "ERR Connection timed out", and a line is printed."""
 import os, re, sys, threading
 from relay import carry, connected, serve_forever
 
-ANSWER = re.compile(rb"(\*2\r\n)?\*\d\r\n\$\d+\r\n%s\r\n" % sys.argv[2].encode())
+ANSWER = re.compile(rb"(\*[23]\r\n)?\*\d\r\n\$\d+\r\n%s\r\n" % sys.argv[2].encode())
 left = int((sys.argv[3:] or ["1"])[0])
 each, when = int((sys.argv[4:] or ["1"])[0]), (sys.argv[5:] or ["/"])[0]
 answers = 0

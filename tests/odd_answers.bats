@@ -107,6 +107,16 @@ lying() {
     is_free k
 }
 
+@test "H156 an error for a renewal that was done: the holder listens to its server again" {
+    lying RENEWED
+    RLOCK_URL=$through_proxy stay a k --lease 9s -v
+    poll_until 30 contains "$T/lying.out" lost
+    renews a
+    renews a
+    poll_until 15 is_listening a
+    ends_well a
+}
+
 @test "H156 an error for a count of a latch is settled by another count: it counts once" {
     lying LATCH
     rlock latch set k 3

@@ -324,6 +324,20 @@ ended_by_agent() {
     run -0 rlock status -q k
 }
 
+@test "H109 no descriptors to be had once the agent has the lock: 71, and it is released" {
+    local first
+    need_strace
+    strace -qq -o "$T/calls" -e trace=fcntl "$RLOCK" run k -- true 3>&-
+    # With the agent started, rlock tries whether there are as many as it will need.
+    first=$(grep -n -m 1 F_DUPFD_CLOEXEC "$T/calls")
+    run -71 strace -qq -o "$T/calls" -e trace=fcntl \
+        -e inject=fcntl:error=EMFILE:delay_enter=1s:when="${first%%:*}" \
+        "$RLOCK" run --lease 60s k -- touch "$T/ran" 3>&-
+    contains "$T/calls" 'INJECTED'
+    [[ ! -e $T/ran ]]
+    is_free k
+}
+
 @test "H109 no descriptors to be had for renew and release: 71, and no harm" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     owner=$(rlock acquire --lease 60s k)

@@ -114,5 +114,6 @@ int main(void)
            "the other end is closed");
     test_closed(ends[1]);
     close(ends[1]);
+    tap_ok(outbox_finish(NULL, 0), "a process that is alone has nothing left to send");
     return tap_done();
 }
