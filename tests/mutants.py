@@ -72,13 +72,13 @@ def flags_of(build):
 
 
 class Copy:
-    """A copy of the checkout, configured as the build directory is, with the goals made. seed is
-    that of the first life; a life that goes wrong is traced if its faults are asked for."""
+    """A copy of the checkout, configured as the build directory is, with the goals made. A life
+    that goes wrong is traced if its faults are asked for."""
 
-    def __init__(self, number, goals, seed, traced):
+    def __init__(self, number, goals, traced):
         self.top = os.path.join(COPIES, str(number))
         self.build = os.path.join(self.top, "build")
-        self.seed, self.traced = seed, traced
+        self.traced = traced
         self.building = 0.0  # seconds of processor, in all
         files = subprocess.run(["git", "-c", f"safe.directory={SOURCE}", "ls-files", "-z"],
                                cwd=SOURCE, check=True, capture_output=True, text=True).stdout
@@ -148,14 +148,19 @@ class Copy:
             raise RuntimeError(f"{test}: no test ran\n{output[-1000:]}")
         return bool(failed), time.monotonic() - start
 
+    def begin_lives(self, seed):
+        """seed: of the first life of the next mutant."""
+        self.seed, self.lived, self.told = seed, 0.0, None
+
     def live(self):
-        """Has the program live. Returns the same, in seconds of processor."""
+        """Has the program live, from where the mutant's lives before have ended. Returns the same,
+        in seconds of processor of all of them."""
         broken = self.make(LIVES_GOAL)
         if broken is not None:
             raise RuntimeError(broken[-2000:])
         first = ["-n", "1"] if self.traced else ["-1"]
         done = subprocess.run([f"{self.build}/lives/tests/lives/lives", "-g", *first, "-p",
-                               str(LIVES_LIMIT), str(self.seed), str(10**9)],
+                               str(LIVES_LIMIT - self.lived), str(self.seed), str(10**9)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         found = re.search(r"^seed (.*?): (.*)\n(?:.*\n)* *found after ([0-9.]+) s", done.stdout,
                           re.M)
@@ -165,7 +170,9 @@ class Copy:
             return False, LIVES_LIMIT
         print(f"# {found[2]}", flush=True)
         self.plan, self.told = found[1], (found[2], done.stdout)
-        return True, float(found[3])
+        self.seed = int(re.match(r"\d+", self.plan)[0]) + 1
+        self.lived += float(found[3])
+        return True, self.lived
 
     def live_again(self):
         """Whether the life that went wrong with the latest mutant goes well without it."""
@@ -280,11 +287,12 @@ def try_mutant(copy, mutant):
                 file.write(text)
 
 
-def find(copy, mutant, sound):
+def find(copy, mutant, sound, seed):
     """The same, by a test that goes well without the mutant; sound: {test: it does}. Of lives, the
-    very life must do so: now and then one goes wrong for another reason."""
+    very life must do so: now and then one goes wrong for another reason, and they continue after it.
+    seed: of the first life."""
+    copy.begin_lives(seed)
     while True:
-        copy.told = None
         result = try_mutant(copy, mutant)
         if isinstance(result, str) or not result[0]:
             return result
@@ -295,8 +303,9 @@ def find(copy, mutant, sound):
                 print(f"# without it: {line}", flush=True)
         if copy.live_again() if test == LIVES else sound[test]:
             return result
-        mutant = dict(mutant, test=mutant["test"][mutant["test"].index(test) + 1:])
-        print(f"# {test} fails without it, too", flush=True)
+        rest = mutant["test"].index(test) + (test != LIVES)
+        mutant = dict(mutant, test=mutant["test"][rest:])
+        print(f"# {copy.plan if test == LIVES else test} fails without it, too", flush=True)
 
 
 def tried(mutants, jobs, goals, seed, traced):
@@ -308,12 +317,12 @@ def tried(mutants, jobs, goals, seed, traced):
         copy = copies.get()
         try:
             before = copy.building
-            return find(copy, mutant, sound), copy.told, copy.building - before
+            return find(copy, mutant, sound, seed), copy.told, copy.building - before
         finally:
             copies.put(copy)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as threads:
-        for copy in threads.map(lambda n: Copy(n, goals, seed, traced), range(jobs)):
+        for copy in threads.map(lambda n: Copy(n, goals, traced), range(jobs)):
             copies.put(copy)
         yield from threads.map(one, mutants)
 
