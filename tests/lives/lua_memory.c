@@ -15,6 +15,9 @@
 
 #define ROOM ((size_t)1 << 30) /* of addresses */
 #define PAGE ((size_t)4096)
+/* A call writes fewer pages than that, but for one in which Lua makes room for more strings: then
+ * all strings are linked anew. */
+#define FEW 16
 
 void *__real_mmap64(void *at, size_t size, int protection, int flags, int fd,
                     off_t offset); /* NOLINT(bugprone-reserved-identifier) */
@@ -101,5 +104,9 @@ void lua_memory_rewind(void)
 {
     for (size_t i = 0; i < written_count; i++)
         memcpy(memory + written[i], kept + written[i], PAGE);
+    if (written_count > FEW) {
+        protect(0, kept_size, PROT_READ);
+        written_count = 0;
+    }
     used = kept_size;
 }
