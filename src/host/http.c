@@ -83,6 +83,11 @@ static CURL *new_easy(void)
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     if (target->tls) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, *target->ca ? target->ca : ca_bundle_find());
+        if (*target->ca) /* libcurl may be built to trust a directory of the system's besides */
+            curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+#if LIBCURL_VERSION_NUM >= 0x075700 /* it keeps what it has read of the file for a day otherwise */
+        curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
         if (*target->certificate) {
             curl_easy_setopt(easy, CURLOPT_SSLCERT, target->certificate);
             curl_easy_setopt(easy, CURLOPT_SSLKEY, target->key);
