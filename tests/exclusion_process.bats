@@ -53,6 +53,20 @@ contended() {
     all_end 124 10 a1 a2
 }
 
+@test "H164 the lock of a stopped rlock is lost: its agent sends the signal of --on-lost, once" {
+    bg a rlock run --on-lost signal:USR1 k -- bash -c "trap 'echo usr1 >>\"$T/got\"' USR1
+        : >'$T/up'; until [[ -e $T/go ]]; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    kill -STOP "${pid[a]}"
+    run -0 rlock force-release --yes --now k
+    poll_until 20 test -s "$T/got"
+    kill -CONT "${pid[a]}"
+    poll_until 20 contains "$T/a.err" 'lock lost'
+    : >"$T/go"
+    ends_with a 79
+    [[ $(<"$T/got") == usr1 ]]
+}
+
 @test "H93 SIGSTOP of rlock for a moment is forgiven" {
     stay a k --lease 12s --kill-after 0
     kill -STOP "${pid[a]}"

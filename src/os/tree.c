@@ -285,8 +285,7 @@ static bool group_is_ours(const struct tree *tree)
     return session < 0 || session == getsid(0);
 }
 
-/* Signals only the command's process group. Zombies count. */
-static enum tree_state signal_group(const struct tree *tree, int signo)
+enum tree_state tree_signal_group(const struct tree *tree, int signo)
 {
     if (tree->group <= 0)
         return TREE_GONE;
@@ -311,7 +310,7 @@ static bool deliver_signal(const struct tree *tree, const struct process *proces
         kernel_signal(process->pid, fd, unless_overdue(tree, signo));
     file_close(fd);
     if (look == PROCESS_UNSEEN && process->pid == tree->group)
-        signal_group(tree, signo);
+        tree_signal_group(tree, signo);
     return look != PROCESS_UNSEEN;
 }
 
@@ -405,7 +404,7 @@ static bool knows_group(const struct tree *tree)
  * cannot tell for certain whether the group is the command's. */
 static enum tree_state signal_unseen(const struct tree *tree, int signo)
 {
-    enum tree_state state = signal_group(tree, signo);
+    enum tree_state state = tree_signal_group(tree, signo);
     return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
@@ -487,7 +486,7 @@ static bool signal_leader(const struct search *search, int signo)
                  leader.group == tree->group && group_is_ours(tree) &&
                  signal_one(search, &leader, signo);
     if (signo != 0 && knows_group(tree))
-        signal_group(tree, signo);
+        tree_signal_group(tree, signo);
     return found;
 }
 
@@ -714,7 +713,7 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
         state = signal_visible(tree, signo, &complete);
     procfs_end(tree->procfs);
     if (signo == SIGCONT && knows_group(tree))
-        signal_group(tree, signo);
+        tree_signal_group(tree, signo);
     if (complete || state == TREE_LIVE)
         return state;
     return signal_unseen(tree, signo) == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;

@@ -63,6 +63,8 @@ enum tree_state {
  * whole afterwards, too: of processes that are continued one by one, a Ctrl-Z in between would
  * leave some stopped. None is sent from "kill_at" on. */
 enum tree_state tree_signal(const struct tree *tree, int signo);
+/* The same only of the command's process group. Zombies count. */
+enum tree_state tree_signal_group(const struct tree *tree, int signo);
 /* Signals a process that "parent" has started, and the process group that it leads; 0 only looks.
  * Whether it lives, as far as can be seen. */
 bool tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo);

@@ -563,8 +563,8 @@ static bool awaits_reaction(const struct agent *agent)
 }
 
 /* Looks whether the supervisor reacts, if it must, and acts in its place if it does not: ends the
- * command of a lost lock, withdraws a grant, or releases the lock of a command that has ended by
- * itself. */
+ * command of a lost lock, or sends it the signal of --on-lost, withdraws a grant, or releases the
+ * lock of a command that has ended by itself. */
 static void on_look(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
@@ -578,12 +578,15 @@ static void on_look(struct loop_timer *timer)
         presence_ask(&agent->presence);
     if (presence_wait_on(&agent->presence))
         return;
-    if (agent->state == LOST)
+    if (agent->state == LOST) {
+        if (!agent->ended)
+            watchdog_signal_loss(&agent->watchdog);
         watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
-    else if (!agent->ended)
+    } else if (!agent->ended) {
         withdraw_grant(agent);
-    else if (watchdog_bar_stop_command(&agent->watchdog))
+    } else if (watchdog_bar_stop_command(&agent->watchdog)) {
         release_unheld(agent);
+    }
 }
 
 /* The process has ended that the lock is kept for. */

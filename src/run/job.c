@@ -529,7 +529,7 @@ void job_lose(struct job *job, const struct run_reason *why)
         job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
         begin_stopping(job);
     } else {
-        if (job->plan->on_lost == ON_LOST_SIGNAL)
+        if (job->plan->on_lost == ON_LOST_SIGNAL && run_claim_signal(job->agent->shared))
             send_signal(job, job->plan->lost_signal);
         job->verdict = tell_user(job, RUN_LOST_CONTINUES, why);
         if (job->state == JOB_PAUSED || job->state == JOB_VERIFYING)

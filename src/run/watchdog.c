@@ -325,6 +325,24 @@ void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor)
     arm_timer(watchdog);
 }
 
+/* As the supervisor does: a command that runs with its group; then, with --wait-descendants, all
+ * that it has left. */
+void watchdog_signal_loss(struct watchdog *watchdog)
+{
+    const struct job_plan *plan = watchdog->plan;
+
+    if (!deadline_is_waived(plan) || plan->on_lost != ON_LOST_SIGNAL)
+        return;
+    learn_group(watchdog);
+    bool ended = tree_leader_ended(&watchdog->tree);
+    if ((ended && !plan->wait_descendants) || !run_claim_signal(watchdog->shared))
+        return;
+    if (ended)
+        tree_signal(&watchdog->tree, plan->lost_signal);
+    else
+        tree_signal_group(&watchdog->tree, plan->lost_signal);
+}
+
 void watchdog_acknowledge(struct watchdog *watchdog)
 {
     watchdog->known.silent = false;

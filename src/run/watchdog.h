@@ -51,6 +51,8 @@ void watchdog_acknowledge(struct watchdog *watchdog);
 /* The lock is lost. The supervisor must end the command, unless it is found to be stopped. */
 enum watchdog_peer { SUPERVISOR_REACTS, SUPERVISOR_ABSENT };
 void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor);
+/* Sends the command the signal of --on-lost, unless the supervisor has: it may be stopped. */
+void watchdog_signal_loss(struct watchdog *watchdog);
 /* The supervisor says that its command has ended, or there is none. */
 void watchdog_dismiss(struct watchdog *watchdog);
 /* Whether there is a command, as far as its process group has been told or noted. */
