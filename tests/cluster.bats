@@ -364,6 +364,15 @@ have_had_turns() {
     done
 }
 
+@test "H45 --replace in a Cluster: the holders of several keys are asked, each of them" {
+    hold x "${at[0]}"
+    hold y "${at[1]}"
+    hold z "${at[2]}"
+    bg w rlock run --replace "${at[@]}" -- true
+    all_end 79 20 x y z
+    ends_with w 0
+}
+
 # listens_to KEY...: someone listens for who asks for them, at some node.
 listens_to() {
     local key node found

@@ -52,6 +52,8 @@ struct multi_lock {
     enum hold holds[LOCK_KEYS_MAX];
     size_t waiting;            /* the key in whose queue it begins; NO_KEY */
     unsigned misses;           /* rounds that got something, and not all */
+    bool replaces;             /* --replace: the holders of each key are asked, once */
+    bool asked[LOCK_KEYS_MAX]; /* they were */
     bool taken[LOCK_KEYS_MAX]; /* in this round */
     bool again;                /* after releasing these: another round */
     unsigned rounds;           /* of this acquisition */
@@ -311,6 +313,7 @@ static void note_answer(struct multi_lock *multi, const struct answer *answer, b
 {
     enum hold *hold = &multi->holds[multi->key];
 
+    multi->asked[multi->key] |= multi->one.replace && answer->refused.holders > 0;
     if (answer->verdict == VERDICT_GRANTED) {
         *hold = HOLD_LOCK;
         multi->taken[multi->key] = true;
@@ -324,6 +327,7 @@ static void note_answer(struct multi_lock *multi, const struct answer *answer, b
 
 static void acquire_key(struct multi_lock *multi, store_done *done)
 {
+    multi->one.replace = multi->replaces && !multi->asked[multi->key];
     ask_below(multi, (struct operation){.verb = VERB_ACQUIRE, .acquire = &multi->one},
               multi->base.operation.until, done);
 }
@@ -431,15 +435,20 @@ static void start_round(struct multi_lock *multi)
 
 /* Begins to acquire all keys, one after the other. For another owner than before, forgets what is
  * known of that one's keys. */
-static void acquire_all_keys(struct multi_lock *multi, const char *owner)
+static void acquire_all_keys(struct multi_lock *multi, const struct acquire_request *request)
 {
+    const char *owner = request->owner;
+
     if (!multi->last_owner || strcmp(multi->last_owner, owner) != 0) {
         free(multi->last_owner);
         multi->last_owner = mem_strdup(owner);
         multi->waiting = NO_KEY;
         multi->misses = 0;
+        multi->replaces = false;
+        memset(multi->asked, 0, sizeof multi->asked);
         memset(multi->holds, 0, sizeof multi->holds);
     }
+    multi->replaces |= request->replace;
     multi->rounds = 0;
     start_round(multi);
 }
@@ -464,7 +473,7 @@ static void start_operation(struct store *base, const struct operation *operatio
     multi->step = 0;
     set_granted(multi);
     switch (operation->verb) {
-    case VERB_ACQUIRE: acquire_all_keys(multi, lock->owner); break;
+    case VERB_ACQUIRE: acquire_all_keys(multi, lock); break;
     case VERB_RENEW: ask_next(multi); break;
     case VERB_RELEASE:
         multi->waiting = NO_KEY;
