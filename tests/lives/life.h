@@ -47,12 +47,12 @@ void life_on_released(const struct run *run, bool remembered);
 void life_on_asked(const char *owner);
 /* An administrator's request has removed an owner's entry, which would have lasted until then. */
 void life_on_taken(const char *owner, int64_t deadline);
-/* The server's clock is set, and an entry ends sooner than then. */
-void life_on_shortened(const char *owner, int64_t deadline);
-/* The server has lost its data, and an entry that would have lasted until then. */
-void life_on_forgotten(const char *owner, int64_t deadline);
-/* The same at one server of a quorum, and the owner has no majority now. */
-void life_on_thinned(const char *owner, int64_t deadline);
+/* The server's clock is set, and the owner, who relies on its lock, may not have it then. */
+void life_on_shortened(const char *owner, struct span span);
+/* The server has lost its data, and an entry that would have lasted until the end of that. */
+void life_on_forgotten(const char *owner, struct span span);
+/* The same at one server of a quorum, and the owner may have no majority then. */
+void life_on_thinned(const char *owner, struct span span);
 /* A replica has taken the master's place that lacks the entry of that owner, and must have it. */
 void life_on_unreplicated(const char *owner);
 /* A run still asks a master that the Sentinels name no more. */

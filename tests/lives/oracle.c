@@ -59,11 +59,17 @@ static bool is_excused(const struct run *run)
            (run->last_unguarded && run->last_unguarded > world.now - 300 * MS - kernel.kill_takes);
 }
 
+/* Whether that time is now. */
+static bool is_within(struct span span)
+{
+    return span.from <= world.now && world.now < span.until;
+}
+
 /* rlock(7), "rlock force-release --now", "A store that forgets", "A clock of the server that is
  * stepped". */
 static bool is_taken(const struct run *run)
 {
-    return run->taken_until > world.now;
+    return is_within(run->taken);
 }
 
 /* By the user's Ctrl-Z, or as it needs the terminal. */
@@ -82,7 +88,7 @@ static bool is_at_work(const struct proc *process)
 
 static bool is_holder(const struct run *run)
 {
-    if (is_taken(run) || run->thinned_until > world.now)
+    if (is_taken(run) || is_within(run->thinned))
         return true;
     for (size_t i = 0; i < run->held_count; i++)
         if (!server_has_holder(run->held[i], run->owner))
@@ -924,6 +930,14 @@ static void check_stopper(const struct run *run)
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }
 
+/* Whether the run's command has ended, so that rlock relies on the lock no more, but has told the
+ * store to "keep the lock for that long, counted from when it was acquired": rlock-run(1), of
+ * --at-least. A lease that it hears of only then was one before that. */
+static bool has_let_go(const struct run *run)
+{
+    return run->at_least && !run->command_alive && !work_is_left(run);
+}
+
 /* "It counts the lease from before the request was sent": rlock(7). So whenever its supervisor has
  * heard of another one, the store keeps that for as long, and grants the lock to no other owner. */
 static void check_lease(struct run *run)
@@ -933,8 +947,8 @@ static void check_lease(struct run *run)
     if (end == NEVER || end == run->lease_end || run->held_count == 0)
         return;
     run->lease_end = end;
-    if (is_taken(run) || run->thinned_until > world.now || is_excused(run) ||
-        circumstances.clock_set || end <= world.now)
+    if (run->taken.until > world.now || run->thinned.until > world.now || is_excused(run) ||
+        has_let_go(run) || circumstances.clock_set || end <= world.now)
         return;
     for (size_t i = 0; i < run->held_count; i++) {
         int64_t kept = server_lease_end(run->held[i], run->owner);
@@ -1017,12 +1031,22 @@ void life_check(void)
             check_run(&runs[i]);
 }
 
-void life_on_shortened(const char *owner, int64_t deadline)
+/* One that is not over yet lasts on. */
+static void add_span(struct span *sum, struct span added)
+{
+    if (sum->until > world.now && sum->from < added.from)
+        added.from = sum->from;
+    if (sum->until > added.until)
+        added.until = sum->until;
+    *sum = added;
+}
+
+void life_on_shortened(const char *owner, struct span span)
 {
     struct run *run = run_of_owner(owner);
 
-    if (run && run->taken_until < deadline)
-        run->taken_until = deadline;
+    if (run)
+        add_span(&run->taken, span);
 }
 
 void life_on_taken(const char *owner, int64_t deadline)
@@ -1031,15 +1055,15 @@ void life_on_taken(const char *owner, int64_t deadline)
 
     if (run && !run->forced && deadline > world.now)
         BROKEN(ONLY_SHOWN, "run %d loses it", run->number);
-    life_on_shortened(owner, deadline);
+    life_on_shortened(owner, (struct span){world.now, deadline});
 }
 
-void life_on_thinned(const char *owner, int64_t deadline)
+void life_on_thinned(const char *owner, struct span span)
 {
     struct run *run = run_of_owner(owner);
 
-    if (run && run->thinned_until < deadline)
-        run->thinned_until = deadline;
+    if (run)
+        add_span(&run->thinned, span);
 }
 
 void life_on_unreplicated(const char *owner)
@@ -1066,13 +1090,13 @@ void life_on_left(const struct run *run)
 
 /* The latest time counts: who is led by a name has its lock at an old master "for as long as it
  * accepts writes": rlock-stores(7). */
-void life_on_forgotten(const char *owner, int64_t deadline)
+void life_on_forgotten(const char *owner, struct span span)
 {
     struct run *run = run_of_owner(owner);
 
     if (run)
         run->forgotten = world.now;
-    life_on_shortened(owner, deadline);
+    life_on_shortened(owner, span);
 }
 
 /* -- at an end --------------------------------------------------------------------------------- */

@@ -329,14 +329,15 @@ static void note_loss(const char *owner, int64_t deadline, bool lacks)
 {
     bool kept = replication_covers() && !circumstances.forgot && !circumstances.clock_set &&
                 !replication.clocks_differ && !replication.split;
+    struct span span = {world.now, deadline};
 
     trace("the new master %s of %s", lacks ? "lacks the lock" : "has an earlier lease", owner);
     if (kept && lacks)
         life_on_unreplicated(owner);
     if (kept || replication.grace)
-        life_on_thinned(owner, deadline);
+        life_on_thinned(owner, span);
     else
-        life_on_forgotten(owner, deadline);
+        life_on_forgotten(owner, span);
 }
 
 static void demote(void *arg)

@@ -8,6 +8,11 @@
 #define KEYS       3
 #define OWNER_ROOM 120 /* three levels */
 
+/* From a time of the world's on, before another one. */
+struct span {
+    int64_t from, until;
+};
+
 /* Calls that others notice; HEARD: a message was received. Most faults aim at the first DEEDS_MOST
  * kinds. */
 enum deed {
@@ -101,15 +106,15 @@ struct run {
     bool killed_at_work; /* the same, while its command lived */
     bool agent_faulted, agent_stopped, supervisor_stopped, suspended, signalled;
     unsigned agents_killed;
-    bool paused;           /* Ctrl-Z */
-    bool lacking;          /* calls of its guards were refused (shortage.c) */
-    int64_t blind_until;   /* its host could not read /proc, for want of descriptors or memory */
-    unsigned interrupts;   /* Ctrl-C, or the same by a signal */
-    bool forced;           /* somebody has asked for its lock, or taken it */
-    int64_t taken_until;   /* its lock was taken away; its command has until then; 0: not */
-    int64_t thinned_until; /* it may have no majority until then; 0: it has */
-    int64_t forgotten;     /* the server has lost its lock then; 0: it has not */
-    bool asked;            /* its first request was sent */
+    bool paused;         /* Ctrl-Z */
+    bool lacking;        /* calls of its guards were refused (shortage.c) */
+    int64_t blind_until; /* its host could not read /proc, for want of descriptors or memory */
+    unsigned interrupts; /* Ctrl-C, or the same by a signal */
+    bool forced;         /* somebody has asked for its lock, or taken it */
+    struct span taken;   /* its lock was taken away, and its command may run on then */
+    struct span thinned; /* it may have no majority then */
+    int64_t forgotten;   /* the server has lost its lock then; 0: it has not */
+    bool asked;          /* its first request was sent */
     unsigned requests, grants, changes; /* the latter of the states of its guards */
     int64_t requested_at;               /* the latest of them was sent */
     int64_t served_at;                  /* a server has read something of it last */

@@ -817,35 +817,53 @@ void server_forget_scripts(int number)
     nodes[number].knows_all = false;
 }
 
-/* How many other servers have such an entry that lasts as long: one that was renewed as late. */
-static int count_others(const struct node *node, const struct entry *wanted)
-{
-    int64_t least = ends_at(node, wanted) - 50 * MS;
-    int count = 0;
-
-    for (int n = 0; n < SERVERS; n++)
-        for (size_t i = 0; i < nodes[n].entry_count && &nodes[n] != node && counts(n); i++) {
-            const struct entry *entry = &nodes[n].entries[i];
-            count += strcmp(entry->owner, wanted->owner) == 0 &&
-                     strcmp(entry->name, wanted->name) == 0 && ends_at(&nodes[n], entry) > least;
-        }
-    return count;
-}
-
 static bool has_majority(int count)
 {
     return count > server_count / 2;
 }
 
-/* Calls "tell" for each entry of that server that has not ended, if its owner has no majority
- * without it. */
+/* When a majority of the servers lets a lock end that these let end then; NEVER: they are none.
+ * Changes "ends". */
+static int64_t end_at_majority(int64_t ends[], int count)
+{
+    int64_t latest = NEVER;
+
+    if (!has_majority(count))
+        return NEVER;
+    for (int needed = server_count / 2; needed >= 0; needed--) {
+        int best = 0;
+        for (int i = 1; i < count; i++)
+            best = ends[i] > ends[best] ? i : best;
+        latest = ends[best];
+        ends[best] = INT64_MIN;
+    }
+    return latest;
+}
+
+/* From when on the owner of an entry may have no majority without that server. Its latest lease may
+ * be one that others do not have: "if only a bare majority has it, because the others are down, no
+ * server may forget": rlock-stores(7). */
+static int64_t end_without(const struct node *node, const struct entry *wanted)
+{
+    int64_t ends[SERVERS];
+    int count = 0;
+
+    for (int n = 0; n < SERVERS; n++)
+        for (size_t i = 0; i < nodes[n].entry_count && &nodes[n] != node && counts(n); i++)
+            if (has_entry(&nodes[n].entries[i], 1, wanted) && count < SERVERS)
+                ends[count++] = ends_at(&nodes[n], &nodes[n].entries[i]);
+    return has_majority(count) ? end_at_majority(ends, count) : world.now;
+}
+
+/* Calls "tell" for each entry of that server that lasts on when its owner has no majority without
+ * it. */
 static void tell_of_losers(const struct node *node,
-                           void (*tell)(const char *owner, int64_t deadline))
+                           void (*tell)(const char *owner, struct span span))
 {
     for (size_t i = 0; i < node->entry_count; i++) {
-        const struct entry *entry = &node->entries[i];
-        if (!is_over(node, entry) && !has_majority(count_others(node, entry)))
-            tell(entry->owner, ends_at(node, entry));
+        struct span span = {end_without(node, &node->entries[i]), ends_at(node, &node->entries[i])};
+        if (span.until > span.from && span.until > world.now)
+            tell(node->entries[i].owner, span);
     }
 }
 
@@ -911,7 +929,7 @@ bool server_has_entry(const char *key, const char *owner)
 
 int64_t server_lease_end(const char *key, const char *owner)
 {
-    int64_t ends[SERVERS], latest = NEVER;
+    int64_t ends[SERVERS];
     int count = 0;
 
     for (int n = 0; n < SERVERS; n++)
@@ -919,16 +937,7 @@ int64_t server_lease_end(const char *key, const char *owner)
             if (strcmp(nodes[n].entries[i].owner, owner) == 0 &&
                 is_of_key(nodes[n].entries[i].name, key))
                 ends[count++] = ends_at(&nodes[n], &nodes[n].entries[i]);
-    if (!has_majority(count))
-        return NEVER;
-    for (int needed = server_count / 2; needed >= 0; needed--) {
-        int best = 0;
-        for (int i = 1; i < count; i++)
-            best = ends[i] > ends[best] ? i : best;
-        latest = ends[best];
-        ends[best] = INT64_MIN;
-    }
-    return latest;
+    return end_at_majority(ends, count);
 }
 
 bool server_has_holder(const char *key, const char *owner)
