@@ -131,17 +131,26 @@ static bool hint_at_order(int argc, char **argv)
     return true;
 }
 
-/* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
-static int refuse_word(int argc, char **argv)
+/* Hints at the command whose name is similar. False: none is. */
+static bool hint_at_similar(const char *name)
 {
     const struct command *meant = NULL;
-    const char *other = commands_for_synonym(argv[1]);
-    const char *const *words = (const char *const *)argv + 2;
     size_t slips = SLIPS_MANY;
 
     for (size_t i = 0; i < COUNT; i++)
-        if (similar_is_nearer(argv[1], strlen(argv[1]), commands[i].command->name, &slips))
+        if (similar_is_nearer(name, strlen(name), commands[i].command->name, &slips))
             meant = commands[i].command;
+    if (meant)
+        say_hint("did you mean '%s'?", meant->name);
+    return meant;
+}
+
+/* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
+static int refuse_word(int argc, char **argv)
+{
+    const char *other = commands_for_synonym(argv[1]);
+    const char *const *words = (const char *const *)argv + 2;
+
     for (int i = 1; i < argc; i++)
         urls_blot(argv[i]); /* it may be a URL with a password */
     if (argv[1][0] == '-' && hint_at_order(argc, argv))
@@ -153,8 +162,8 @@ static int refuse_word(int argc, char **argv)
         say_error("'%s': unknown command", argv[1]);
         if (other) {
             say_hint("did you mean %s?", other);
-        } else if (meant) {
-            say_hint("did you mean '%s'?", meant->name);
+        } else if (hint_at_similar(argv[1])) {
+            return STATUS_USAGE;
         } else if (argc > 3 && text_is_among(words, (size_t)argc - 3, "--")) {
             /* The line that was meant: the same words, quoted for a shell. */
             struct strbuf line ENDED_BY(strbuf_free) = {0};
@@ -201,7 +210,8 @@ static int show_help(int argc, char **argv)
     if (argc > 2 && !command) {
         urls_blot(argv[2]);
         say_error("help: unknown command '%s'", argv[2]);
-        say_hint("rlock help");
+        if (!hint_at_similar(argv[2]))
+            say_hint("rlock help");
         return STATUS_USAGE;
     }
     return command ? command_help(command) : print_help();

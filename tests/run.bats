@@ -143,7 +143,20 @@ returncode() { # negative for death by a signal, as python sees it
     says 127 '^hint: a line for the shell: use -c$' run k -- 'frobnicate now'
     says 127 '^rlock: frobnicate: No such file or directory$' run k -- frobnicate
     [[ ${#stderr_lines[@]} == 1 ]]
+    for words in '~/x.sh' '$HOME/x.sh' '*.sh' 'a|b' 'x&&y'; do
+        says 127 '^hint: a line for the shell: use -c$' run k -- "$words"
+    done
+    says 127 '^hint: pushd is a word of the shell: use -c$' run k -- pushd /
+    echo 'echo done' >"$T/plain text"
+    says 126 "^hint: chmod [+]x '$T/plain text' makes it executable$" run k -- "$T/plain text"
+    sh -ec "$(sed -n 's/^hint: \(.*\) makes.*/\1/p' <<<"$stderr")" # as pasted
+    run -0 rlock run k -- "$T/plain text"
+    says 126 "^hint: $T is a directory$" run k -- "$T"
+    says 126 '^rlock: /dev/null: Permission denied$' run k -- /dev/null
+    [[ ${#stderr_lines[@]} == 1 ]]
     run -0 rlock latch set l 1
+    says 126 "^hint: $T is a directory$" fence --token 1 "$T/fence" -- "$T"
+    says 126 "^hint: $T is a directory$" latch run l -- "$T"
     for words in "fence --token 1 $T/fence" 'latch run l'; do
         # shellcheck disable=SC2086 # they are words
         says 127 "^hint: $T/windows has the ends of lines of Windows" $words -- "$T/windows"

@@ -29,6 +29,7 @@ answers() { # CODE PATH
 @test "a port alone is not an address: a hint shows one" {
     says 64 "^rlock: serve: '9464' is neither " serve --listen 9464
     stderr_line '^hint: 127.0.0.1:9464, or 0.0.0.0:9464 for other hosts$'
+    says 64 '^hint: 127.0.0.1:9464, or 0.0.0.0:9464 for other hosts$' serve --listen :9464
     says 64 '^hint: rlock help serve$' serve --listen nonsense
 }
 

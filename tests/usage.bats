@@ -49,6 +49,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     export RLOCK_URL=unix://$REDIS_SOCK
     says 0 "^rlock: run: '–n' begins with another dash than that of an option$" run –n k -- true
     says 0 "^rlock: status: '—json' begins with another dash than that of an option$" status k —json
+    says 0 '^rlock: run: “k” begins with a quote that no shell removes$' run “k” -- true
     prints_nothing 0 run -q –n k -- true
     run --separate-stderr rlock run —url=redis://u:s3cret@h k -- true
     [[ ${stderr_lines[0]} == *"'—url=redis://u:***"*"@h' begins with another dash"* ]]
@@ -167,6 +168,16 @@ END
     [[ $stderr == *"did you mean 'release' or 'force-release'?"* ]]
     usage statsu
     [[ $stderr == *"did you mean 'status'?"* ]]
+    usage STATUS
+    [[ $stderr == *"did you mean 'status'?"* ]]
+    usage help statsu
+    [[ $stderr == *"did you mean 'status'?"* ]]
+    usage help frobnicate
+    [[ $stderr == *'hint: rlock help' ]]
+    usage config leese
+    [[ $stderr == *"did you mean 'lease'?"* ]]
+    usage run -u redis://a,b k -- true
+    [[ $stderr == *'--url has several hosts ('* ]]
     usage deploy -- echo 'a b'
     [[ ${stderr_lines[1]} == "hint: rlock run deploy -- echo 'a b'" ]]
     for slip in leese:lease wiat:wait waitt:wait no-wiat:no-wait; do

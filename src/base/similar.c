@@ -1,5 +1,6 @@
 #include "base/similar.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define LENGTH_MAX 32 /* of words; longer ones are similar to none */
@@ -7,6 +8,11 @@
 static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 /* The edit distance of Levenshtein, in which a swap of two neighbours counts once. */
@@ -21,9 +27,10 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
                 *here = i + j;
                 continue;
             }
-            *here = smaller_of(rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+            *here = smaller_of(rows[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]),
                                smaller_of(rows[i - 1][j], rows[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1]))
                 *here = smaller_of(*here, rows[i - 2][j - 2] + 1);
         }
     }

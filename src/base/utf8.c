@@ -74,12 +74,20 @@ size_t utf8_fit(const char *text, size_t columns)
     return (size_t)(at - text);
 }
 
-/* Whether a terminal would act upon the character. The bidirectional controls make a text read as
- * another one (CVE-2021-42574); the two separators break lines in some terminals. */
-static bool acts_on_terminal(uint32_t c)
+/* Whether the character cannot be seen, so that two texts look the same. Joiners (U+200C, U+200D)
+ * can, in some scripts. */
+static bool is_invisible(uint32_t c)
 {
-    return c == UTF8_INVALID || c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c ||
-           (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+    return c == 0xad || c == 0x180e || c == 0x200b || (c >= 0x2060 && c <= 0x2064) || c == 0xfeff;
+}
+
+/* Whether a terminal would act upon the character, or show nothing of it. The bidirectional
+ * controls make a text read as another one (CVE-2021-42574); the two separators break lines in some
+ * terminals. */
+static bool misleads_on_terminal(uint32_t c)
+{
+    return is_invisible(c) || c == UTF8_INVALID || c < 0x20 || (c >= 0x7f && c <= 0x9f) ||
+           c == 0x61c || (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
            (c >= 0x2066 && c <= 0x2069);
 }
 
@@ -91,10 +99,10 @@ char *utf8_escape(const char *text, char *out, size_t size)
         const char *start = text;
         uint32_t c = utf8_next(&text);
         size_t bytes = (size_t)(text - start);
-        size_t need = acts_on_terminal(c) ? 4 * bytes : c == '\\' ? 2 : bytes;
+        size_t need = misleads_on_terminal(c) ? 4 * bytes : c == '\\' ? 2 : bytes;
         if (used + need >= size)
             break;
-        if (acts_on_terminal(c)) {
+        if (misleads_on_terminal(c)) {
             for (size_t i = 0; i < bytes; i++)
                 snprintf(out + used + 4 * i, 5, "\\x%02x", (unsigned char)start[i]);
         } else {

@@ -21,8 +21,8 @@ size_t utf8_width(const char *text);
 size_t utf8_fit(const char *text, size_t columns);
 
 /* Copies "text" with control characters (C0, DEL, C1), characters that turn the direction of
- * writing, and bytes that are not UTF-8 as \xNN a byte, and a backslash as two. Cut at size.
- * Returns out. */
+ * writing or cannot be seen, and bytes that are not UTF-8 as \xNN a byte, and a backslash as two.
+ * Cut at size. Returns out. */
 char *utf8_escape(const char *text, char *out, size_t size);
 
 /* Room for the longest escaped form of "length" bytes. */

@@ -291,14 +291,17 @@ void args_help(const struct option_spec *table, const struct option_spec *except
 
 size_t args_dash_length(const char *text)
 {
-    static const char *const dashes[] = {"\xe2\x80\x90", "\xe2\x80\x91", "\xe2\x80\x92",
-                                         "\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x80\x95",
-                                         "\xe2\x88\x92"};
+    const char *end = text;
+    uint32_t c = utf8_next(&end);
 
-    for (size_t i = 0; i < sizeof dashes / sizeof *dashes; i++)
-        if (strncmp(text, dashes[i], strlen(dashes[i])) == 0)
-            return strlen(dashes[i]);
-    return 0;
+    return (c >= 0x2010 && c <= 0x2015) || c == 0x2212 ? (size_t)(end - text) : 0;
+}
+
+bool args_begins_with_quote(const char *word)
+{
+    uint32_t c = utf8_next(&word);
+
+    return (c >= 0x2018 && c <= 0x201f) || c == 0xab || c == 0xbb;
 }
 
 void args_print_word(const char *word, struct strbuf *out)

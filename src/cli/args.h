@@ -88,6 +88,8 @@ void args_help(const struct option_spec *table, const struct option_spec *except
 /* Returns the length of the dash that a text begins with and that a text program has made of "-" or
  * "--"; 0: the text begins otherwise. */
 size_t args_dash_length(const char *text);
+/* Whether a word begins with a quote that a text program has made of " or '. */
+bool args_begins_with_quote(const char *word);
 
 /* Prints a word for a reader who may paste it, quoted for sh where needed. */
 void args_print_word(const char *word, struct strbuf *out);

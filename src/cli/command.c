@@ -211,10 +211,13 @@ static int perform_call(struct call *call)
     if (status == STATUS_OK && command_has(call, OPTION_HELP))
         return command_help(command);
     settings_set_verbosity(&call->arguments);
-    /* A text program may have changed the dashes of an option. */
+    /* A text program may have changed the dashes of an option, or quotes. */
     for (size_t i = 0; status == STATUS_OK && i < call->arguments.word_count; i++)
         if (args_dash_length(call->arguments.words[i]) > 0)
             say_warning("%s: '%s' begins with another dash than that of an option", command->name,
+                        URLS_TEXT(call->arguments.words[i]));
+        else if (args_begins_with_quote(call->arguments.words[i]))
+            say_warning("%s: %s begins with a quote that no shell removes", command->name,
                         URLS_TEXT(call->arguments.words[i]));
     if (status == STATUS_OK && command->check)
         status = command->check(call);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -12,17 +13,23 @@
 #include "cli/args.h"
 #include "cli/say.h"
 #include "os/file.h"
+#include "run/exit_status.h"
 
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
+#define SHELL_CHARACTERS " $*?|&;<>`"
 
 #define LINE_MOST 256 /* of a script's first line, as the kernel reads it */
 
 /* Only a shell knows these words, or a program of that name would do nothing. */
 static const char *const shell_words[] = {
-    "!",     ".",      ":",     "alias",  "case", "cd",    "declare", "eval",     "exec",
-    "exit",  "export", "for",   "if",     "let",  "local", "read",    "readonly", "return",
-    "set",   "shift",  "shopt", "source", "trap", "type",  "typeset", "ulimit",   "umask",
-    "unset", "until",  "wait",  "while",  "{",    "(",     "[["};
+    "!",        "(",      "((",     ".",       ":",      "[[",      "alias",    "bg",
+    "builtin",  "case",   "cd",     "command", "coproc", "declare", "dirs",     "disown",
+    "eval",     "exec",   "exit",   "export",  "fg",     "for",     "function", "hash",
+    "history",  "if",     "jobs",   "let",     "local",  "popd",    "pushd",    "read",
+    "readonly", "return", "select", "set",     "shift",  "shopt",   "source",   "time",
+    "times",    "trap",   "type",   "typeset", "ulimit", "umask",   "unalias",  "unset",
+    "until",    "wait",   "while",  "{"};
 
 /* Returns the path of the file that execvp() means, or NULL. The caller frees it. */
 static char *find_file(const char *command)
@@ -65,7 +72,23 @@ bool is_program(const char *command)
     return file;
 }
 
-void not_found_hint(const char *command, const char *shell)
+/* Hints at why a file that is there cannot be executed. */
+static void hint_at_mode(const char *command)
+{
+    struct strbuf shown ENDED_BY(strbuf_free) = {0};
+    struct stat status;
+
+    args_print_word(command, &shown);
+    if (!strchr(command, '/') || stat(command, &status) < 0)
+        return;
+    if (S_ISDIR(status.st_mode))
+        say_hint("%s is a directory", command);
+    else if (S_ISREG(status.st_mode) && !(status.st_mode & 0111))
+        say_hint("chmod +x %s makes it executable", shown.text);
+}
+
+/* Hints at what is missing, or was perhaps meant. */
+static void hint_at_meaning(const char *command, const char *shell)
 {
     char interpreter[LINE_MOST];
     char *file = find_file(command);
@@ -88,7 +111,15 @@ void not_found_hint(const char *command, const char *shell)
         say_hint("env before it sets a variable for a command; or use %s", shell);
     else if (*command == '-')
         say_hint("options come before --, and COMMAND after it");
-    else if (strchr(command, ' '))
+    else if (*command == '~' || strpbrk(command, SHELL_CHARACTERS))
         say_hint("a line for the shell: use %s", shell);
     free(file);
+}
+
+void not_executed_hint(int status, const char *command, const char *shell)
+{
+    if (status == STATUS_NOT_FOUND)
+        hint_at_meaning(command, shell);
+    else if (status == STATUS_NOT_EXECUTABLE)
+        hint_at_mode(command);
 }

@@ -7,6 +7,7 @@
 #include "base/decimal.h"
 #include "base/duration.h"
 #include "base/mem.h"
+#include "base/similar.h"
 #include "base/text.h"
 #include "lock/key.h"
 #include "lock/lease.h"
@@ -307,6 +308,17 @@ enum setting setting_find(const char *name)
         if (strcmp(setting_rows[i].option.name, name) == 0)
             return (enum setting)i;
     return 0;
+}
+
+const char *setting_find_similar(const char *name)
+{
+    const char *meant = NULL;
+    size_t slips = SLIPS_MANY;
+
+    for (int i = 1; i < SETTING_COUNT; i++)
+        if (similar_is_nearer(name, strlen(name), setting_rows[i].option.name, &slips))
+            meant = setting_rows[i].option.name;
+    return meant;
 }
 
 static const char *out_of_bounds(const struct setting_row *row, int64_t number)

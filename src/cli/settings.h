@@ -145,6 +145,8 @@ extern const struct option_spec common_options[], option_no_wait;
 
 /* Returns the setting of that name, or 0. */
 enum setting setting_find(const char *name);
+/* The name of a setting that is similar to that one; NULL: none is. */
+const char *setting_find_similar(const char *name);
 
 /* Sets one setting. Returns NULL, or what is wrong with the value, as "is not …". "message" has
  * SETTING_FAULT_SIZE bytes for a fault that is not a constant. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "base/similar.h"
 #include "base/text.h"
 #include "cli/config.h"
 #include "cli/describe.h"
@@ -185,12 +184,7 @@ static int collect_line(struct collection *collection, const struct config_reade
 
     /* The hosts of a fleet share one file, and may have different versions. */
     if (!id) {
-        const char *meant = NULL;
-        size_t slips = SLIPS_MANY;
-        for (int other = 1; other < SETTING_COUNT; other++)
-            if (similar_is_nearer(line->key, strlen(line->key), setting_rows[other].option.name,
-                                  &slips))
-                meant = setting_rows[other].option.name;
+        const char *meant = setting_find_similar(line->key);
         say_warning("%s:%d: unknown key '%s'; it is ignored", source->shown, line->number,
                     URLS_TEXT(line->key));
         if (meant)

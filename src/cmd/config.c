@@ -34,9 +34,14 @@ static int check_config(struct call *call)
 
     if (given->command || given->word_count > 1)
         return command_misused(call, "takes one NAME");
-    if (given->word_count && !setting_find(given->words[0]))
+    if (!given->word_count || setting_find(given->words[0]))
+        return STATUS_OK;
+    const char *meant = setting_find_similar(given->words[0]);
+    if (!meant)
         return command_wrong(call, "NAME", given->words[0], "is not a setting");
-    return STATUS_OK;
+    command_error(call, "NAME '%s' is not a setting", URLS_TEXT(given->words[0]));
+    say_hint("did you mean '%s'?", meant);
+    return STATUS_USAGE;
 }
 
 static int execute_config(struct call *call)

@@ -29,7 +29,7 @@ struct fence {
     int64_t token;
     int64_t wait; /* ns, or TOKEN_FILE_FOREVER */
     struct token_file file;
-    bool not_found; /* there is no such command */
+    bool not_executed; /* its command */
 };
 
 /* -- the arguments --------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ static int run_fenced(struct fence *fence)
                                      .lock = fence->file.fd};
     fenced_run(&plan, &outcome);
     environment_free(&environment);
-    fence->not_found = outcome.not_found;
+    fence->not_executed = outcome.not_executed;
     fence->call.signal = outcome.signal;
     return outcome.status;
 }
@@ -183,8 +183,8 @@ static int execute_fence(struct call *call)
     if (status == STATUS_OK && call->arguments.command)
         status = run_fenced(fence);
     token_file_close(&fence->file);
-    if (fence->not_found)
-        not_found_hint(call->arguments.command[0], "sh -c");
+    if (fence->not_executed)
+        not_executed_hint(status, call->arguments.command[0], "sh -c");
     return status;
 }
 

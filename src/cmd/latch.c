@@ -413,8 +413,8 @@ static int run_command(struct latch *latch)
                                             .renew = true},
                                     .lock = -1};
     fenced_run(&run, &outcome);
-    if (outcome.not_found)
-        not_found_hint(run.job.command[0], "sh -c");
+    if (outcome.not_executed)
+        not_executed_hint(outcome.status, run.job.command[0], "sh -c");
     environment_free(&environment);
     latch->call.signal = outcome.signal;
     return outcome.signal || outcome.status != STATUS_OK ? outcome.status

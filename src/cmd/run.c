@@ -362,8 +362,8 @@ static int execute_run(struct call *call)
                      call->settings.keep_credentials ? PASSWORDS_KEPT : PASSWORDS_REMOVED);
     fill_plan(run);
     supervisor_run(&run->plan, &outcome);
-    if (outcome.outcome == OUTCOME_NOT_EXECUTED && outcome.status == STATUS_NOT_FOUND)
-        not_found_hint(run->plan.job.command[0], "-c");
+    if (outcome.outcome == OUTCOME_NOT_EXECUTED)
+        not_executed_hint(outcome.status, run->plan.job.command[0], "-c");
     const struct acquire_request *request = &run->plan.agent.keeper.request;
     int error = run->report_fd < 0 ? 0 : report_write(run->report_fd, &outcome, request);
     if (error)

@@ -174,7 +174,7 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
         outcome->status = STATUS_SYSTEM;
     } else if (fenced.job.fault) {
         outcome->status = status_of_fault(fenced.job.fault);
-        outcome->not_found = outcome->status == STATUS_NOT_FOUND;
+        outcome->not_executed = true;
     } else if (WIFSIGNALED(fenced.job.status)) {
         outcome->signal = WTERMSIG(fenced.job.status);
     } else {

@@ -13,9 +13,9 @@ struct fenced_plan {
 };
 
 struct fenced_outcome {
-    bool not_found; /* there is no such command */
-    int status;     /* rlock's exit status where signal is 0 */
-    int signal;     /* rlock must die of this */
+    bool not_executed; /* the command: "status" says whether it was not found */
+    int status;        /* rlock's exit status where signal is 0 */
+    int signal;        /* rlock must die of this */
 };
 
 /* Runs the command to its end. Signals that this process gets are the command's. */

@@ -14,6 +14,7 @@
 #include "serve/http.h"
 #include "serve/listener.h"
 #include "serve/users.h"
+#include "store/url.h"
 
 #define AUTH_FILE_MAX ((size_t)1024 * 1024)
 
@@ -268,11 +269,12 @@ static int open_listener(struct server *server)
 
     switch (listener_open(&server->listener, address, fault, sizeof fault)) {
     case LISTENER_MISUSED: {
-        int64_t port;
-        if (!decimal_parse(address, 1, UINT16_MAX, &port))
-            return command_misused(&server->call, "'%.100s' %s", address, fault);
-        command_error(&server->call, "'%s' %s", address, fault);
-        say_hint("127.0.0.1:%s, or 0.0.0.0:%s for other hosts", address, address);
+        int64_t number;
+        const char *port = address + (*address == ':'); /* as others write it */
+        if (!decimal_parse(port, 1, UINT16_MAX, &number))
+            return command_misused(&server->call, "'%s' %s", URLS_TEXT(address), fault);
+        command_error(&server->call, "'%s' %s", URLS_TEXT(address), fault);
+        say_hint("127.0.0.1:%s, or 0.0.0.0:%s for other hosts", port, port);
         return STATUS_USAGE;
     }
     case LISTENER_REFUSED:

@@ -108,6 +108,9 @@ const char *url_take_host(struct url *url, char *text, int default_port)
     char *port = end;
     const char *fault;
 
+    if (strchr(text, ','))
+        return "has several hosts (of a quorum, each is a URL; cluster:// and sentinel:// take "
+               "them)";
     if (bracket && *end == '\0')
         return "has a '[' without a ']'";
     if (bracket)

@@ -24,8 +24,9 @@ const SVG = byId("ticks").namespaceURI;
 
 // -- text -----------------------------------------------------------------------------------------
 
-// Characters that control something, or turn the direction of writing, are spelled.
-const TRICKS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+// Characters that control something, turn the direction of writing, or cannot be seen, are spelled.
+const TRICKS = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f" +
+    "\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff]", "g");
 
 function plain(text) {
     return String(text).replace(TRICKS, (c) =>
