@@ -172,7 +172,7 @@ bool file_is_missing(const char *path)
     for (; lstat(name, &there) < 0; name = dirname(name), above = true)
         if (errno != ENOENT && errno != ENOTDIR)
             return false;
-    return above && stat(name, &there) == 0;
+    return above && (!S_ISLNK(there.st_mode) || stat(name, &there) == 0);
 }
 
 int file_open_null(int flags)
