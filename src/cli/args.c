@@ -32,8 +32,9 @@ __attribute__((format(printf, 2, 3))) static bool set_fault(struct arguments *ar
     return false;
 }
 
-/* Appends the options of a table to "count" rows, and {0} behind them, where a heading stands until
- * the option below it comes. Returns how many rows there are then. */
+/* Appends the options of a table, and of the tables in it but "except", to the rows, of which there
+ * are "count". The row behind them is {0}, or has the heading of the option that comes next.
+ * Returns how many rows there are then. */
 static size_t flatten_options(const struct option_spec *table, const struct option_spec *except,
                               struct option_row *rows, size_t count)
 {

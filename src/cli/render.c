@@ -117,7 +117,7 @@ static int width_of(const struct table *table)
     return table_line_width(table, COLUMN_LABEL);
 }
 
-/* Returns the width of a column of which no more than a fair part is needed. */
+/* Returns the width of a column, but "fair" at most: so much it keeps where room is scarce. */
 static int fair_width(const struct table *table, size_t column, int fair)
 {
     int width = table_width(table, column);
@@ -125,7 +125,7 @@ static int fair_width(const struct table *table, size_t column, int fair)
     return width < fair ? width : fair;
 }
 
-/* Returns the columns that are spared if it has no more than that. */
+/* Returns how many characters are spared if the column is cut to fair_width(). */
 static int spared_by(const struct table *table, size_t column, int fair)
 {
     return table_width(table, column) - fair_width(table, column, fair);

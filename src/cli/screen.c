@@ -45,14 +45,14 @@ bool screen_shows_utf8(void)
  * cursor is still on it. */
 bool screen_draw(struct screen *screen, const char *lines)
 {
-    int below = screen_window().lines;
+    int lines_left = screen_window().lines;
     pid_t foreground = tcgetpgrp(STDOUT_FILENO); /* -1: not the terminal of this session */
 
     if (foreground > 0 && foreground != getpgrp())
-        return true;
+        return true; /* another job is in the foreground */
     fputs(screen->entered ? HOME : ENTER HOME, stdout);
     screen->entered = true;
-    for (;; below--) {
+    for (;; lines_left--) {
         size_t length = strcspn(lines, "\n");
         printf(WIPE_LINE "%.*s", (int)length, lines);
         lines += length;
@@ -61,7 +61,7 @@ bool screen_draw(struct screen *screen, const char *lines)
         fputs("\r\n", stdout);
         lines++;
     }
-    if (below > 1)
+    if (lines_left > 1)
         fputs("\r\n" WIPE_BELOW, stdout);
     return fflush(stdout) == 0;
 }

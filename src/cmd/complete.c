@@ -45,6 +45,7 @@ static void offer_values(const struct option_spec *spec, const char *before)
         printf(":files\n");
 }
 
+/* The option with that name, of so many bytes; NULL: there is none. */
 static const struct option_spec *find_option(const struct completion *completion, const char *name,
                                              size_t length)
 {

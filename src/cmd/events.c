@@ -31,7 +31,7 @@ struct events {
     bool broken;             /* standard output takes no more */
     struct moment asked_at;  /* when the last survey that the store answered began */
     struct moment queued_by; /* waiters that are missing then have left */
-    int64_t took;            /* ns, the last survey */
+    int64_t took;            /* ns, the last survey; INT64_MAX: there was none */
     int64_t pause;           /* ns, until the next one */
 };
 
@@ -126,9 +126,9 @@ static int print_changes(struct events *events, const struct lock_list *before)
 
 /* Sets the pause before the next survey, so that surveys take one SHAREth of the time. One may have
  * waited for a store that stood still, so the shorter one of two in a row counts. took: ns. */
-static void note_time(struct events *events, int64_t took, bool first)
+static void note_time(struct events *events, int64_t took)
 {
-    int64_t usual = first || took < events->took ? took : events->took;
+    int64_t usual = took < events->took ? took : events->took;
 
     events->took = took;
     events->pause = (SHARE - 1) * usual > EVERY_NS ? (SHARE - 1) * usual : EVERY_NS;
@@ -160,7 +160,7 @@ static bool print_round(struct events *events, bool first, int *status)
     locks->list = (struct lock_list){0};
     enum lock_watch_result result = lock_watch_ask(locks, &answer);
     if (result == LOCK_WATCH_SEEN) {
-        note_time(events, moment_until(began, moment_now()), first);
+        note_time(events, moment_until(began, moment_now()));
         *status = was_away ? tell_missed(events) : STATUS_OK;
         if (first) {
             command_tell_misfits(&events->call, &locks->list);
@@ -207,6 +207,7 @@ static int follow_events(struct call *call)
     events->locks.request.runs = QUERY_RUNS_ALL;
     events->locks.request.idle = true;
     events->output = (struct loop_io){.fd = STDOUT_FILENO, .ready = on_output, .owner = events};
+    events->took = INT64_MAX;
     events->queued_by = moment_plus(moment_now(), QUEUED_NS);
     loop_add(events->call.query.loop, &events->output);
     while (going) {

@@ -59,6 +59,7 @@ static int no_token(const struct fence *fence, const char *why, const char *hint
 }
 
 /* --token "$RLOCK_FENCE" passes a variable on, so an empty word, or several, are not misuse. */
+/* Takes the token, from --token or RLOCK_FENCE. Returns an exit status. */
 static int take_token(struct fence *fence)
 {
     const char *option = command_value(&fence->call, OPTION_TOKEN);

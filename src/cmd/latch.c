@@ -227,6 +227,7 @@ static int list_latches(struct latch *latch)
 
 /* -- wait ------------------------------------------------------------------------------------ */
 
+/* Composes the line that the terminal shows while the latch is waited for. */
 static void compose_status(void *arg, size_t columns, char *line, size_t size)
 {
     (void)columns;

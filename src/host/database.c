@@ -244,7 +244,8 @@ static enum host_outcome ask_for_unit(struct sql_text *request, const struct dat
     return outcome;
 }
 
-/* Nothing was written; but what the transaction listens to is listened to only after a COMMIT. */
+/* Ends a transaction that has written nothing. By COMMIT, as a LISTEN in it holds only from then
+ * on. */
 static void abandon_unit(void)
 {
     if (in_transaction && end_transaction("COMMIT") == HOST_DONE)

@@ -679,24 +679,22 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     struct slice answer;
     bool answered = transact(&txn, HTTP_WRITES, &answer, fault);
     bool done = answered && protobuf_find(answer, SUCCEEDED).value;
-    enum host_outcome outcome = done ? HOST_DONE : answered ? HOST_AGAIN : HOST_FAILED;
 
-    if (done)
+    if (done) {
         commit_done(unit, texts,
                     protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value);
-    if (outcome == HOST_AGAIN && unit->guessed) {
+        ring_rest(unit, texts, rung);
+        if (unit->count > 0 && random() % PURGE_EVERY == 0)
+            purge_expired(unit->keys[0].name);
+    } else if (answered && unit->guessed) {
         note_refusal(unit, answer);
         unit->again = true;
-    } else if (outcome == HOST_AGAIN && unit->asks) {
+    } else if (answered && unit->asks) {
         unit->again = etcd.lease || line_up(unit->keys[0].name);
     }
-    if (done)
-        ring_rest(unit, texts, rung);
     for (size_t i = 0; i < unit->count; i++)
         free(texts[i]);
-    if (done && unit->count > 0 && random() % PURGE_EVERY == 0)
-        purge_expired(unit->keys[0].name);
-    return outcome;
+    return done ? HOST_DONE : answered ? HOST_AGAIN : HOST_FAILED;
 }
 
 /* -- opening, listing -------------------------------------------------------------------------- */

@@ -206,9 +206,9 @@ static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
     held_keys_choose(&keeper->granted, plan->keys, plan->key_count, keeper->grants);
 }
 
-/* Makes the next request one about the keys that were granted. Where that is not known, or another
- * grant may be under way, about all. */
-static void set_lock(struct keeper *keeper)
+/* Has the next renewal or release be about the keys that were granted; about all keys of the plan
+ * if it is not known which, or if another grant may be under way. */
+static void choose_keys(struct keeper *keeper)
 {
     keeper->lock = keeper->plan.request;
     if (keeper->granted.count == 0 || may_be_granted(keeper))
@@ -550,7 +550,7 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     keeper->sent = now;
     keeper->until = until;
     keeper->poked = false;
-    set_lock(keeper);
+    choose_keys(keeper);
     if (keeper->who)
         keeper->lock.who = keeper->who;
     if (held && !keeper->plan.renew)
@@ -1022,7 +1022,7 @@ static void send_release(struct keeper *keeper)
     make_up_time(keeper);
     keeper->until = moment_min(keeper->release_until,
                                moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
-    set_lock(keeper);
+    choose_keys(keeper);
     *request = release_of(keeper, &keeper->lock);
     request->in_time = request->returns = keeper->again;
     /* An owner that acquires again may be granted the lock by an older request of its own. */

@@ -69,14 +69,15 @@ enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct pro
     return PROCESS_FOUND;
 }
 
-/* Where the value of the line "name" of a status file begins, as in "\nPid:\t"; NULL: nowhere. */
+/* Where the value of a line of a status file begins; NULL: there is no such line. name: as in
+ * "\nPid:\t". */
 static const char *value_of(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line ? line + strlen(name) : NULL;
 }
 
-/* That line's first number; 0: it has none. */
+/* The first number in a line of a status file, by its name as of value_of(); 0: none. */
 static pid_t number_of(const char *status, const char *name)
 {
     const char *value = value_of(status, name);
@@ -87,7 +88,7 @@ static pid_t number_of(const char *status, const char *name)
     return (pid_t)number;
 }
 
-/* Whether the line has this number and no other. */
+/* Whether a line of a status file, by its name as of value_of(), has this number and no other. */
 static bool is_alone(const char *status, const char *name, pid_t pid)
 {
     const char *value = value_of(status, name);

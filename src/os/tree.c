@@ -110,22 +110,18 @@ static bool is_topmost(struct search *search, const struct process *process)
            (process->started >= tree->since && has_mark(search, process->pid));
 }
 
-/* Whether the caller had started the process before, or, as far as can be seen, such a process has
- * left it behind: it is in the same process group or session, while the command and its processes
- * are in others. */
-static bool is_callers(const struct search *search, const struct process *process)
+/* Whether an orphan that the root has got was left behind by processes that the caller had started,
+ * as far as can be seen: it is in the process group or session of one of them, or in this process's
+ * group, while the command and its processes are in others. */
+static bool was_left_by_callers(const struct search *search, const struct process *process)
 {
     const struct process_list *callers = search->tree->callers;
+    /* If a caller's process has ended, and this one has its number by now, the group and session of
+     * that number are this one's own: the kernel does not give out a number that either still
+     * has. */
+    bool has_old_number = process->started && process_list_find(callers, process->pid);
+    pid_t own = has_old_number ? process->pid : 0;
 
-    if (!callers || callers->count == 0)
-        return false;
-    if (process_list_has(callers, process))
-        return true;
-    if (!search->by_descent || process->parent != search->tree->root)
-        return false;
-    /* The number of one that has ended is given anew only when its group and session are empty. */
-    bool anew = process->started && process_list_find(callers, process->pid);
-    pid_t own = anew ? process->pid : 0;
     for (size_t i = 0; i < callers->count; i++) {
         const struct process *one = &callers->all[i];
         if ((process->group == one->group && process->group != own) ||
@@ -134,6 +130,19 @@ static bool is_callers(const struct search *search, const struct process *proces
             return true;
     }
     return process->group == search->group;
+}
+
+/* Whether the process is the caller's: one that it had started before, or what such ones have left
+ * behind. */
+static bool is_callers(const struct search *search, const struct process *process)
+{
+    const struct process_list *callers = search->tree->callers;
+
+    if (!callers || callers->count == 0)
+        return false;
+    return process_list_has(callers, process) ||
+           (search->by_descent && process->parent == search->tree->root &&
+            was_left_by_callers(search, process));
 }
 
 /* Whether the process is a local server, or the command of --stop, which is not ended with the
@@ -265,22 +274,21 @@ static int unless_overdue(const struct tree *tree, int signo)
     return signo == SIGCONT && late ? 0 : signo;
 }
 
-/* Whether the command's process group still exists, and is not a later one of that number. From
- * Linux 6.9 on, a pidfd of the leader tells. Before that, the leader's number is that of its group
- * until both are gone; that of an empty group may become another's before the next call. A later
- * group of the same number begins with a process of that number. Where no pidfd tells, as on an old
- * kernel, in a sandbox, or for want of descriptors, and who asks has not reaped the leader, that is
- * hardly one of this session. */
+/* Whether the command's process group still exists, and is not a later one of that number: such a
+ * group can begin when the leader is reaped and the group is empty, even before the next call, and
+ * begins with a process of that number. */
 static bool group_is_ours(const struct tree *tree)
 {
     bool known = tree->leader >= 0;
 
-    if (known && kernel_signal_group(tree->leader, 0))
+    if (known && kernel_signal_group(tree->leader, 0)) /* from Linux 6.9 on */
         return true;
     if ((known && errno == ESRCH) || (kill(-tree->group, 0) != 0 && errno == ESRCH))
         return false;
     if (tree->reaped || (known && kernel_has_gone(tree->leader)))
         return kill(tree->group, 0) != 0 && errno == ESRCH;
+    /* Where no pidfd tells, as on an old kernel, in a sandbox, or for want of descriptors: a later
+     * group is hardly one of this session. */
     pid_t session = getsid(tree->group);
     return session < 0 || session == getsid(0);
 }
@@ -540,13 +548,11 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
     return true;
 }
 
-/* Signals the processes that were born since "all" was read. Where this process does not inherit
- * the orphans, "all" does not show a process that is born while it is read and whose parent ends
- * before its turn comes. But numbers are given in turn: "last" was the latest one before two lists
- * were read, and processes that were born since are looked at by their numbers, in order, until
- * none is left. A parent that has ended by its turn has forked its child before that, and so the
- * child's number has a later turn; or its number was not later than "last", and then the child is
- * in the second list. */
+/* Signals the processes that were born since "last" was the latest number, before two lists were
+ * read, of which "all" is the second. A list lacks a process that is born while it is read, if its
+ * parent ends before its turn and this process does not inherit orphans. So the later numbers are
+ * looked at in turn, until none is left. A child has a later number than a parent of these; the
+ * child of an older one was there before the second list. */
 static enum tree_state signal_births(const struct tree *tree, const struct process_list *all,
                                      pid_t last, int signo, bool *complete)
 {
@@ -573,32 +579,35 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
 /* How a process is read: procfs_read() or procfs_read_status(). */
 typedef enum process_look reader(const struct procfs *procfs, pid_t pid, struct process *process);
 
-/* Finds the tree from parents to children, beginning at its root, as far as it gets before "until".
- * A process with the number of one that the caller had started is known by its start only. */
+/* Finds the tree from parents to children, beginning at its root. In the list, those that are found
+ * come first, those to be looked at behind them. False: it may lack some, as they could not be
+ * read, were too many, or "until" came before. */
 static bool list_children(const struct tree *tree, reader *look_at, struct moment until,
                           struct process_list *list)
 {
     struct process_list root ENDED_BY(process_list_free) = {0};
     struct search search;
     struct process process;
-    size_t kept = 0, i = 0;
+    size_t found = 0, i = 0;
 
     if (!search_from_root(&search, tree, &root))
         return false;
     bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
     for (; i < list->count && i < MOST_DESCENDANTS && !moment_reached(until, moment_now()); i++) {
         pid_t pid = list->all[i].pid;
-        bool others = tree->callers && process_list_find(tree->callers, pid);
-        enum process_look look = (others ? procfs_read : look_at)(tree->procfs, pid, &process);
+        /* Only its start, which not each reader reads, tells it from a caller's of that number. */
+        bool needs_start = tree->callers && process_list_find(tree->callers, pid);
+        enum process_look look = needs_start ? procfs_read(tree->procfs, pid, &process)
+                                             : look_at(tree->procfs, pid, &process);
         complete = complete && look != PROCESS_UNSEEN;
         if (look != PROCESS_FOUND || !is_child_still(tree, &list->all[i], &process) ||
             !may_belong(&search, &process))
             continue;
         complete = add_children(tree, &process, list) && complete;
-        list->all[kept++] = process;
+        list->all[found++] = process;
     }
     complete = complete && i == list->count;
-    list->count = kept;
+    list->count = found;
     process_list_sort(list);
     return complete;
 }

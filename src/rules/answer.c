@@ -76,8 +76,25 @@ static void read_revocation(const char *text, size_t length, struct revocation *
 
 enum role { HOLDER, WAITER };
 
-/* Takes FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves WHO, and the
- * length of it and the notes behind it. */
+/* Reads how a run ended from the notes of its record. An ending that makes no sense is not
+ * known. */
+static void read_run_end(const char *notes, size_t length, struct lock_end *end)
+{
+    int64_t signal = identity_noted(notes, length, LOCK_NOTE_SIGNAL);
+    int64_t status = identity_noted(notes, length, LOCK_NOTE_EXIT);
+    enum lock_ending how = LOCK_TIMED_OUT;
+
+    while (how <= LOCK_KILLED && identity_noted(notes, length, redis_endings[how]) <= 0)
+        how++;
+    end->how = how <= LOCK_KILLED ? how : LOCK_USED;
+    end->ran_ms = span_between(0, identity_noted(notes, length, LOCK_NOTE_RAN));
+    end->known = end->ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
+    end->signal = end->known ? (int)signal : 0;
+    end->status = end->known ? (int)status : 0;
+}
+
+/* Takes FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves *text at WHO;
+ * *length: of that with the notes behind it. */
 static bool take_party(const redisReply *record, const char **text, enum role role,
                        struct lock_party *party, size_t *length)
 {
@@ -96,17 +113,7 @@ static bool take_party(const redisReply *record, const char **text, enum role ro
     if (holds) {
         party->reserved = identity_noted(*text, *length, LOCK_NOTE_RESERVED) > 0;
         party->waited_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_WAITED));
-        /* An ending that makes no sense is not known. */
-        int64_t signal = identity_noted(*text, *length, LOCK_NOTE_SIGNAL);
-        int64_t status = identity_noted(*text, *length, LOCK_NOTE_EXIT);
-        enum lock_ending how = LOCK_TIMED_OUT;
-        while (how <= LOCK_KILLED && identity_noted(*text, *length, redis_endings[how]) <= 0)
-            how++;
-        party->end.how = how <= LOCK_KILLED ? how : LOCK_USED;
-        party->end.ran_ms = span_between(0, identity_noted(*text, *length, LOCK_NOTE_RAN));
-        party->end.known = party->end.ran_ms > 0 && signal < NSIG && status <= UINT8_MAX;
-        party->end.signal = party->end.known ? (int)signal : 0;
-        party->end.status = party->end.known ? (int)status : 0;
+        read_run_end(*text, *length, &party->end);
     }
     return true;
 }

@@ -526,7 +526,8 @@ static void be_alone(struct agent *agent)
     }
 }
 
-/* Takes all orders that are there; that to release the lock also where its message is not. */
+/* Takes all orders that are there. The one to release the lock is in run_shared as well, and is
+ * taken from there where its message is lacking. */
 static void drain_channel(void *arg)
 {
     struct agent *agent = arg;

@@ -151,6 +151,7 @@ void outbox_free(struct outbox *outbox)
     free(outbox);
 }
 
+/* Keeps a message that the socket has refused, behind those that wait, and tries again soon. */
 static void keep(struct outbox *outbox, const void *message, size_t size, int fd)
 {
     struct letter **end = &outbox->first;

@@ -205,11 +205,10 @@ static void begin_to_end(struct watchdog *watchdog)
         wait_for_end(watchdog, state);
 }
 
-/* The deadline was not kept, or is over: begins to end the command, or kills it if it is late. A
- * command of --stop that the supervisor has not executed by now cannot begin beside a look that
- * finds nothing left. This process runs it, before TERM, unless the supervisor does. It has claimed
- * the end before it bars the supervisor's: whoever follows one that dies in between finds that
- * claim, and runs the command. */
+/* The deadline was not kept, or is over: begins to end the command, or kills it if it is late. Bars
+ * the supervisor from --stop, so that none begins beside a look that finds nothing left. This
+ * process runs it, before TERM, unless the supervisor does. It claims the end first: whoever
+ * follows a process that died between the two finds the claim, and runs it. */
 static void leave_watching(struct watchdog *watchdog, bool late)
 {
     /* The command ended by itself while its supervisor was stopped. The processes that it has left

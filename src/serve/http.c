@@ -70,6 +70,7 @@ static struct MHD_Response *make_response(char *text, size_t length, const char 
     return response;
 }
 
+/* Answers with a text that is copied, and with the headers that belong to the status. */
 static enum MHD_Result answer_constant(struct MHD_Connection *connection, unsigned status,
                                        const char *text, const char *type)
 {

@@ -112,6 +112,7 @@ static bool split_host_port(char *address, char **host, char **port)
     return !strchr(address, ':');
 }
 
+/* Listens on that address. False, with errno: it cannot. */
 static bool bind_port(struct listener *listener, const struct addrinfo *found)
 {
     int yes = 1, fd = socket(found->ai_family, SOCKET_TYPE, 0);

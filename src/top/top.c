@@ -445,6 +445,7 @@ static bool be_in_foreground(struct top *top)
     return true;
 }
 
+/* Takes the whole terminal. top->screen is NULL if it is none that can be drawn upon. */
 static void enter_screen(struct top *top)
 {
     setlocale(LC_CTYPE, "");

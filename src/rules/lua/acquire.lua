@@ -66,7 +66,7 @@ if answer then return answer end
 -- locals of the function around it, the latest first.
 --- @include "acquire/conditions"
 
-answer = check_conditions() or quick_grant(true)
+answer = check_conditions() or quick_grant('checked')
 if answer then return answer end
 
 return (function()

@@ -102,14 +102,13 @@ end
 -- version. A lock without a key gets nothing, as its first request looks there itself.
 local function apply_globs()
   local last, own = choose_pause(own_pause())
-  local same = (last and last.text) == (lock.paused and lock.paused.text)
-  -- The field k as it was loaded.
-  local before = lock.loaded[1]
-  if not before then return { 'NONE', now } end
+  local kind_before = lock.loaded[1] -- the field k
+  if not kind_before then return { 'NONE', now } end
   set_minimum(lock, args.pauses and redis.call('HMGET', args.pauses, 'v')[1] or nil)
-  if lock.kind ~= before then redis.call('HSET', lock.key, 'k', lock.kind) end
-  if not same then return set_pause(last, own) end
-  return { lock.kind ~= before and 'ADJUSTED' or 'NONE', now }
+  local changed = lock.kind ~= kind_before
+  if changed then redis.call('HSET', lock.key, 'k', lock.kind) end
+  if (last and last.text) ~= (lock.paused and lock.paused.text) then return set_pause(last, own) end
+  return { changed and 'ADJUSTED' or 'NONE', now }
 end
 
 if args.what == 'pause' then return pause(tonumber(args.ms), args.who) end

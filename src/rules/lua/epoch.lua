@@ -34,7 +34,8 @@ local function grace_left(marker, lease, anew)
 
   local run, id, promoted = identify()
 
-  -- PEXPIRE comes first, so that a full server writes it, too.
+  -- Writes the marker. PEXPIRE comes first, so that a full server writes it, too (lock.lua); and
+  -- last, for a marker that was not there.
   local function write_marker(longest, till)
     redis.call('PEXPIRE', marker, AGE)
     redis.call('HSET', marker, 'r', run, 'i', id, 'l', whole(longest), 'u', whole(till),

@@ -27,6 +27,7 @@ local function glob_matcher(glob)
       end
       i = i + 1
     end
+    -- Nothing is in an empty class, and Lua has no pattern for that but "none of all bytes".
     if set == '' then return negated and '.' or '[^%z\1-\255]', i end
     return (negated and '[^' or '[') .. set .. ']', i
   end

@@ -196,8 +196,8 @@ local function obstacle(lock, mode, parent, family)
   return all_as_obstacle(lock)
 end
 
--- The obstacle in the words of a refusal: how many holders, the ms until the first may be dead, the
--- oldest.
+-- The obstacle in the words of a refusal: how many holders, the ms until the first may be dead, and
+-- the oldest as text; 0, 0 and '' where nothing is in the way.
 local function describe_obstacle(found)
   if not found then return 0, 0, '' end
   return found.count, math.max(found.till - now, 0), found.shown
@@ -312,9 +312,9 @@ local function room_to_call(lock, mode, line, parent)
 end
 
 -- Calls, by call(), the next "room" waiters of a line behind those that were called, if they share
--- the lock in that mode, and notes the last one as line.called. A waiter that waits for another of
--- its keys is called there. Behind a first waiter that has waited for too long, only such others
--- count: the rest goes by the lists.
+-- the lock in that mode, and notes the last one as line.called. One that waits for another of its
+-- keys is passed over: it is called there. In a queue that has lists, those behind the first have
+-- their turn by the lists, unless they have waited for too long as well.
 local function call_next(lock, queue, line, mode, room, call)
   local by_lists = line == queue and queue.base == 'q' and next(lists_of(lock))
   local n = math.max(line.called + 1, line.first)
@@ -338,7 +338,7 @@ end
 
 -- Calls the waiters that can go now: the first one, or of several that can go together two, of
 -- which each calls the next one when it has come: so all come soon, and no call takes long. A
--- waiter that offers it is handed the lock, unless only_notify is true. The first is not called if
+-- waiter that offers it is handed the lock, unless only_notify is set. The first is not called if
 -- its place is kept beyond known_beyond, as it has just called and knows. parent, family: as of
 -- obstacle(), of the waiters that nest in that holder; nil: of all others.
 local function wake(lock, parent, family, only_notify, known_beyond)

@@ -35,17 +35,17 @@ if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 -- Returns for how many ms the lock has been paused: since the first of the pauses that hold for it
 -- began. lock.paused is the one that ends last; another may have begun before it.
 local function paused_for()
-  local first
+  local began
   local function note_begin(text)
     local since = text and read_pause(text) and number(string.match(text, '^%d+ %S+ (%d+) '))
-    if since and since < (first or EXACT) then first = since end
+    if since then began = math.min(began or since, since) end
   end
   note_begin(lock.paused.text)
   note_begin(redis.call('HMGET', KEYS[1], 'po')[1])
   for glob, record in string.gmatch(globs or '', '(%S+) ([^\n]+)') do
     if glob_matcher(glob)(lock.key) then note_begin(record) end
   end
-  return first and math.max(now - first, 0)
+  return began and math.max(now - began, 0)
 end
 
 local families, waiters, damaged = {}, {}, false

@@ -96,7 +96,7 @@ local function set(latch)
   return describe_latch(latch)
 end
 
--- Counts down by args.number, once for each args.field, which the latch notes; and calls the
+-- Counts down by args.number, once for each args.field, which the latch notes. Calls the
 -- waiters when nothing is left.
 local function count(latch)
   local field, most = args.field, tonumber(args.number)
@@ -108,7 +108,7 @@ local function count(latch)
   latch.left = latch.left - counted
   redis.call('HSET', key, 'l', whole(latch.left), field, whole(counted))
   if latch.left == 0 then call_waiters() end
-  return describe_latch(latch, 1)
+  return describe_latch(latch, 1) -- 1: this call has counted
 end
 
 -- Reads all there is, so its cost grows with the ids.

@@ -10,7 +10,8 @@
 -- for a lock, in ms. It begins with PEXPIRE, which lets any write behind it pass a full server: so
 -- it is called when a script has written all else.
 local function keep_marker()
-  -- A new process may not know what the one before it did, even if some of that was saved. A
+  -- Returns since when a process without a marker of its own has forgotten nothing, in ms. It may
+  -- not know what the one before it did, even if some of that was saved. A
   -- process that has run scripts already and has no marker was flushed; one that has run none has
   -- forgotten none since it started. Statistics count whole seconds, of two clocks. CONFIG
   -- RESETSTAT forgets calls, but not the scripts that the server has in store: this one, and those

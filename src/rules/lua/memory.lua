@@ -34,31 +34,39 @@ local function is_whole_work(e, family)
     and not string.find(e.owner, '.', #family.name + 2, true)
 end
 
--- Remembers the run of e, of this family, which has ended as "said" (the notes of a release, or of
--- the script that found it): counts it in the fields c and n:WHAT, and writes its record to r:N. A
--- lock that was released unused had no run, and one that --at-least keeps was remembered when its
--- command ended. Every release pays for this: a number that does not change stays text.
-local function remember(lock, family, e, said)
-  local how, notes = ending_of(e, said)
-  if how == 'unused' or how == 'refused' or has_note(e.rest, 'kept=1') then return end
+-- Counts the run of e in lock.ran, the text of the field c; the caller writes that. succeeded: at
+-- which time (ms, as text) the whole work did; nil: it did not. Returns the run's number. Every
+-- release pays for this: a number that does not change stays text.
+local function count_run(lock, e, succeeded)
   local ended, waited, began, last = string.match(lock.ran, '^(%d+) (%d+) (%d+) (%d+)$')
   -- The numbers of a real lock are shorter than 64 bytes: what is longer no script has written.
   if not last or #lock.ran > 64 then ended, waited, began, last = 0, 0, '0', '0' end
-  -- The time at which a dead one was found says nothing.
-  local found_dead = string.find(said, '^expired') and e.deadline < now
-  local at = found_dead and whole(e.deadline) or now_text
-  local succeeded = how == 'ran' and has_note(notes, 'exit=0')
-  if succeeded and is_whole_work(e, family) then
+  if succeeded then
     local before = tonumber(began)
     -- If the clock was set back, the latest time is not the greatest.
     if before > now or before < e.since then began = e.since_text or whole(e.since) end
-    last = at
+    last = succeeded
   end
   if has_note(e.rest, 'waited=') then
     waited = whole(waited + (string.match(e.rest, ' waited=(%d+)') or 0))
   end
   lock.ran = whole(ended + 1) .. ' ' .. waited .. ' ' .. began .. ' ' .. last
-  local field, run = 'r:' .. whole(ended % RUNS),
+  return ended
+end
+
+-- Remembers the run of e, of this family, which has ended as "said" (the notes of a release, or of
+-- the script that found it): counts it in the fields c and n:WHAT, and writes its record to r:N. A
+-- lock that was released unused had no run, and one that --at-least keeps was remembered when its
+-- command ended.
+local function remember(lock, family, e, said)
+  local how, notes = ending_of(e, said)
+  if how == 'unused' or how == 'refused' or has_note(e.rest, 'kept=1') then return end
+  -- The time at which a dead one was found says nothing.
+  local found_dead = string.find(said, '^expired') and e.deadline < now
+  local at = found_dead and whole(e.deadline) or now_text
+  local succeeded = how == 'ran' and has_note(notes, 'exit=0')
+  local number_of_run = count_run(lock, e, succeeded and is_whole_work(e, family) and at or nil)
+  local field, run = 'r:' .. whole(number_of_run % RUNS),
     at .. ' ' .. e.rest .. (string.sub(e.rest, -1) == ' ' and NOBODY or '')
     .. (how and ' ' or '') .. notes
   if succeeded or not how then

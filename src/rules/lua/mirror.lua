@@ -13,7 +13,8 @@
 --   {'MIRROR', now, {key...}}: nothing was done; call again with these behind the locks
 --- @include "families"
 
--- The operations on mirrors. One function, since most calls need none of them.
+-- Returns the operations on mirrors, as a table of functions. They are made by a call of this one,
+-- since most calls of a script need none of them.
 local function open_mirrors()
   local mirrors = {}
 
@@ -119,9 +120,10 @@ local function open_mirrors()
     return keys[1] and { 'MIRROR', now, keys } or nil
   end
 
-  -- Has the mirror last as long as its holder's family, which this call has changed perhaps, and
-  -- end with it; then lock.mirror is forgotten. One that is not among KEYS ends by itself. Of a
-  -- family that cannot be read nothing is known, and nothing changed.
+  -- Has the mirror last until the last deadline of its holder's family, which this call may have
+  -- changed. If that family is gone, the mirror ends, and lock.mirror is forgotten. A mirror that
+  -- is not among KEYS is not touched: it ends by itself. Nor is that of a family that cannot be
+  -- read.
   function mirrors.follow(lock)
     local m = read_mirror(lock.mirror)
     local family, text = family_of(lock, m)
@@ -185,7 +187,7 @@ local function open_mirrors()
   end
 
   -- Before a renewal: nil as long as the mirror is held with the lock, or is not this holder's at
-  -- all; otherwise its holder, in the words of a refusal.
+  -- all; otherwise who holds it, in the words of describe_obstacle(): 0 holders, if it is free.
   function mirrors.loss(lock)
     local m = read_mirror(lock.mirror)
     if m.holder ~= lock.family.name then return nil end

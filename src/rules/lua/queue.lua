@@ -138,11 +138,10 @@ local function recall(lock, waiter)
   waiter.deadline, waiter.far = math.min(waiter.deadline, now + waiter.far), 0
 end
 
--- Has those call that come near as the first ticket moves: the first NEAR tickets, and NEAR more
--- for each dead waiter that this call has passed over, as many that died at the same time must not
--- keep the others for long. So each waiter among the first NEAR has called, or was told to, since
--- it has come so near. The first ones from near_from on were told when the queue was written
--- before.
+-- Tells the far waiters to call that have come near since the queue was last written, when the
+-- first NEAR from near_from on were told. Near are the first NEAR tickets, and NEAR more for each
+-- dead waiter that this call has passed over: many that died at the same time must not keep the
+-- others for long. So each of the first NEAR has called, or was told to, since it came so near.
 local function recall_near(lock, queue)
   local from = math.max(queue.near_from + NEAR, queue.first)
   local last = queue.first + NEAR * (1 + math.min(queue.dead or 0, NEAR)) - 1
@@ -246,8 +245,9 @@ end
 
 -- The waiter whose turn it is, and the line that it stands in: a queue, or a list of it. The oldest
 -- comes first if it has waited for too long, or there are no lists; otherwise the first one of the
--- highest priority. Those that nest wait only in the order of arrival. most: as of waiter_at();
--- bound: as of is_overdue().
+-- highest priority. Those that nest wait only in the order of arrival. nil: there is none; one
+-- with an empty owner: it is not known yet (first_waiter()). most: as of waiter_at(); bound: as of
+-- is_overdue().
 local function first_in_turn(lock, queue, most, bound)
   local oldest = first_waiter(lock, queue, queue, most)
   if not oldest or oldest.owner == '' or queue.base ~= 'q' or not next(lists_of(lock)) then

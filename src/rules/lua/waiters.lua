@@ -55,8 +55,9 @@ local function turn_of(one, overdue)
   return PLAIN - list.priority, n
 end
 
--- Sorts the waiters, which were read in the order of arrival, by their turns. As overdue counts a
--- waiter before which all others are overdue, too: only the oldest one passes those of the lists.
+-- Sorts the waiters, which were read in the order of arrival, by their turns. Only the oldest
+-- waiter can pass those of the lists by being overdue: so one counts as overdue only if all before
+-- it are.
 local function sort_by_turn()
   local overdue = true
   for i, one in ipairs(waiters) do

@@ -9,6 +9,8 @@
 #include "store/quorum/store.h"
 #include "store/redis/checkup.h"
 
+/* Opens the stores of all nodes, and the quorum over them. NULL, with *fault: one cannot be
+ * opened. */
 static struct store *open_nodes(struct loop *loop, const struct store_address *address, char *fault,
                                 size_t size)
 {
@@ -103,6 +105,8 @@ void quorum_judge(const struct checkup *servers, const struct redis_memory *memo
     judge_memories(memories, count, lease, diagnosis);
 }
 
+/* Checks each server by itself, and then what they are together. False, with *fault: one cannot be
+ * checked at all. */
 static bool check_members(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                           size_t size)
 {

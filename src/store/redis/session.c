@@ -435,21 +435,21 @@ static bool on_login_refused(void *arg, struct sentinel_login *login)
     return other;
 }
 
-/* Searches for the server's addresses. If the last ones may be tried again, a name service that is
- * silent leaves them half of the time. */
+/* Searches for the server's addresses. If the last ones can be tried again where the name service
+ * is silent (search_overdue()), it has half of the time that is left. */
 static void search_server(struct redis_session *session)
 {
-    int ways = 1 + locator_may_stay(session->locator);
     struct moment now = loop_now(session->loop);
+    int64_t left = moment_until(now, session->until);
     struct sentinel_login login = login_of(session);
 
     session->phase = PHASE_LOCATING;
     session->searched = true;
-    loop_arm(session->loop, &session->timer,
-             moment_plus(now, moment_until(now, session->until) / ways));
-    if (locator_search(session->locator, &login, session->until))
-        return;
-    fail_by_errno(session);
+    if (locator_may_stay(session->locator))
+        left /= 2;
+    loop_arm(session->loop, &session->timer, moment_plus(now, left));
+    if (!locator_search(session->locator, &login, session->until))
+        fail_by_errno(session);
 }
 
 /* No address was found in time: tries the last ones again, if that may be, or fails. */
@@ -481,13 +481,14 @@ static bool has_next(const struct redis_session *session)
     return session->endpoint_next < locator_known(session->locator);
 }
 
-/* Returns until when one of "ways" ways to the server may take. If the server may move, there is
- * one way more, as long as nothing may have been done. */
+/* Returns until when an attempt may take, if "ways" can be tried one after the other, this one
+ * first. As long as nothing may have been done, asking Sentinels for another server is one more. */
 static struct moment share_of_time(const struct redis_session *session, int ways)
 {
     struct moment now = loop_now(session->loop);
 
-    ways += session->locator->sentinels && !may_be_done(session);
+    if (session->locator->sentinels && !may_be_done(session))
+        ways++;
     return moment_plus(now, moment_until(now, session->until) / ways);
 }
 
@@ -503,8 +504,8 @@ static void start_program(struct redis_session *session)
     end_program(session);
     if (!program_find(name, path, sizeof path)) {
         answer_fail(&session->failure, CAUSE_UNFIT, "the program %s is not installed", name);
-        fail_soon(session);
         session->failure.hint = HINT_DRIVER;
+        fail_soon(session);
         return;
     }
     session->program = helper_process_execute(session->loop, path,

@@ -288,29 +288,33 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
+/* Has the call not be done after "until", when its caller does not wait any more. Before the server
+ * can have told its clock, ours is a guess: if that is late, the call comes back STALE and costs
+ * another trip; if it is early, it bounds less. */
+static void set_not_after(struct redis_store *store, struct moment now)
+{
+    int64_t clock = redis_session_clock(store->session, now); /* 0: not told */
+    int64_t left = moment_until(now, store->until) / NS_PER_MS;
+    char not_after[24];
+
+    if (!clock && !redis_session_is_up(store->session))
+        clock = clock_wall() / NS_PER_MS;
+    snprintf(not_after, sizeof not_after, "%" PRId64, clock + left);
+    redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
+}
+
 /* Sets those arguments of the call that are known only when it is sent: until when it may be done,
  * the server, the places that the server told, and a token for a grant by message. */
 static void complete_call(struct redis_store *store, struct moment now)
 {
-    if (store->in_time) {
-        /* The call must not be done after "until", when its caller does not wait any more. Before
-         * the server can have told its clock, ours is a guess: if that is late, the call comes back
-         * STALE and costs another trip; if it is early, it bounds less. */
-        int64_t told = redis_session_clock(store->session, now);
-        int64_t clock =
-            told || redis_session_is_up(store->session) ? told : clock_wall() / NS_PER_MS;
-        int64_t left = moment_until(now, store->until) / NS_PER_MS;
-        char not_after[24];
-        snprintf(not_after, sizeof not_after, "%" PRId64, clock + left);
-        redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
-    }
+    if (store->in_time)
+        set_not_after(store, now);
     if (store->call.names_server)
         redis_call_set(&store->call, "server", store->report.server);
-    if (store->call.script == &script_acquire)
-        redis_call_set(&store->call, "places",
-                       store->places && strcmp(store->places_at, store->call.keys[0]) == 0
-                           ? store->places
-                           : NULL);
+    if (store->call.script == &script_acquire) {
+        bool of_this_key = store->places && strcmp(store->places_at, store->call.keys[0]) == 0;
+        redis_call_set(&store->call, "places", of_this_key ? store->places : NULL);
+    }
     if (store->offers) {
         /* Each sending of the call has a token of its own: one that was not answered may still be
          * done. */
@@ -487,6 +491,28 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
 }
 
+/* Adds the mirrors that an answer names to the keys of the call. Returns whether any was new. */
+static bool add_mirrors(struct redis_call *call, const redisReply *mirrors)
+{
+    bool any = false;
+
+    for (size_t i = 0; mirrors && i < mirrors->elements; i++) {
+        const char *key = redis_reply_string(mirrors, i);
+        any |= key && redis_call_add_mirror(call, key);
+    }
+    return any;
+}
+
+/* Whether a grant must be asked for again, as replicas have to be waited for yet: the same request
+ * again changes nothing else. replies: that of the call, and behind it those of its replicas. */
+static bool lacks_replicas(struct redis_store *store, redisReply *const *replies,
+                           struct answer *granted)
+{
+    return store->call.script != &script_release && is_replicated(store) &&
+           (store->form == FORM_LISTENING ||
+            redis_replicas_hear(&store->replicas, replies + 1, granted) == REPLICAS_MORE);
+}
+
 /* Reads the replies to the call. Returns whether it must be sent again, and how. */
 static enum resend judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
                               struct answer *answer, struct redis_extra *extra)
@@ -509,26 +535,15 @@ static enum resend judge_call(struct redis_store *store, redisReply *const *repl
     if (extra->word && strcmp(extra->word, "STALE") == 0 && !(store->resent & RESEND_WITH_CLOCK) &&
         !moment_reached(store->until, loop_now(store->loop)))
         return RESEND_WITH_CLOCK;
-    bool more_keys = false;
-    for (size_t i = 0; extra->mirrors && i < extra->mirrors->elements; i++) {
-        const char *key = redis_reply_string(extra->mirrors, i);
-        more_keys |= key && redis_call_add_mirror(&store->call, key);
-    }
-    if (more_keys)
+    if (add_mirrors(&store->call, extra->mirrors))
         return RESEND_WITH_MIRRORS;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
         set_places(store, extra->places);
         store->handover.open = store->offers && store->form == FORM_LISTENING;
     }
-    if (answer->verdict != VERDICT_GRANTED || store->call.script == &script_release ||
-        !is_replicated(store))
-        return RESEND_NOT;
-    /* A grant has to be asked for again if replicas must be waited for yet: the same request again
-     * changes nothing else. */
-    return store->form == FORM_LISTENING ||
-                   redis_replicas_hear(&store->replicas, replies + 1, answer) == REPLICAS_MORE
-               ? RESEND_FOR_REPLICAS
-               : RESEND_NOT;
+    if (answer->verdict == VERDICT_GRANTED && lacks_replicas(store, replies, answer))
+        return RESEND_FOR_REPLICAS;
+    return RESEND_NOT;
 }
 
 /* Takes the replies to the call: sends it again in another way, or finishes the operation. */
@@ -605,6 +620,22 @@ static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t 
     return true;
 }
 
+/* The session has connected, so the call goes out. But an acquisition that cannot count for lack of
+ * replicas is not sent: the next connection counts them anew. A Cluster's node must first say
+ * whether it has the slot. */
+static void on_connected(struct redis_store *store)
+{
+    struct answer answer;
+
+    if (store->call.script != &script_acquire || store->in_cluster ||
+        redis_replicas_possible(&store->replicas, &answer)) {
+        send_call(store);
+        return;
+    }
+    redis_session_close(store->session);
+    finish_operation(store, &answer);
+}
+
 /* Takes the end of the session's batch. One without commands (count 0) has only connected. */
 static void batch_done(void *arg, struct redisReply *const *replies, size_t count,
                        const struct answer *failure)
@@ -628,16 +659,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     } else if (store->survey) {
         hear_survey(store, replies, count);
     } else if (count == 0) {
-        /* An acquisition that cannot count for lack of replicas is not sent: the next connection
-         * counts them anew. But a Cluster's node must first say whether it has the slot. */
-        struct answer answer;
-        if (store->call.script == &script_acquire && !store->in_cluster &&
-            !redis_replicas_possible(&store->replicas, &answer)) {
-            redis_session_close(store->session);
-            finish_operation(store, &answer);
-        } else {
-            send_call(store);
-        }
+        on_connected(store);
     } else if (is_error(replies[0]) && strcasestr(replies[0]->str, "unsubscribe") &&
                !is_plain(store)) {
         /* The server does not let the connection stop listening: it is of no use any more, and

@@ -22,6 +22,7 @@ struct probe {
     int64_t round_trip; /* ns: of the request that begins the session */
 };
 
+/* The batch, or the session, has ended: notes what that has told, and ends the wait. */
 static void on_done(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
                     const struct answer *failure)
 {

@@ -45,7 +45,7 @@ void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
     const char *const *words = words_of(store, nodes);
     const char *parent = parent_of(store, nodes);
     char name[NAME_SIZE];
-    bool same = nodes->nests && !zk_is_limited(store);
+    bool has_number = nodes->nests && !zk_is_limited(store); /* that of the holder */
 
     zk_print_data(store, nodes);
     if (nodes->nests) {
@@ -56,10 +56,10 @@ void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
                 zk_multi_change(store->batch, OP_CHECK, nodes->ancestors[i], NULL);
     }
     for (; *words; words++) {
-        snprintf(name, sizeof name, same ? "_c_%s-%s%010d" : "_c_%s-%s",
+        snprintf(name, sizeof name, has_number ? "_c_%s-%s%010d" : "_c_%s-%s",
                  zk_owner_uuid(store->owner), *words, (int)nodes->number);
         char *path = zk_path_join(parent, name);
-        zk_multi_create(store->batch, same ? ZK_EPHEMERAL : ZK_EPHEMERAL_SEQUENTIAL, path,
+        zk_multi_create(store->batch, has_number ? ZK_EPHEMERAL : ZK_EPHEMERAL_SEQUENTIAL, path,
                         nodes->data, store->closed);
         free(path);
     }

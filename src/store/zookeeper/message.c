@@ -187,12 +187,14 @@ static size_t begin_request(struct zk_batch *batch, int operation)
     return frame;
 }
 
+/* Puts the body of a creation. closed: only the user of this session may touch the node, others not
+ * even read it. */
 static void put_create(struct strbuf *out, const char *path, const char *data, bool closed,
                        int flags)
 {
     jute_put_string(out, path);
     jute_put_string(out, data);
-    jute_put_int(out, 1);
+    jute_put_int(out, 1); /* list of rights: one entry */
     jute_put_int(out, ALL_RIGHTS);
     jute_put_string(out, closed ? "auth" : "world");
     jute_put_string(out, closed ? "" : "anyone");
@@ -283,6 +285,7 @@ bool zk_read_reply(struct jute_in *in, struct zk_reply *reply)
     return !in->damaged;
 }
 
+/* Takes the description of a node, of which only some members are of use. */
 static struct zk_stat take_stat(struct jute_in *in)
 {
     struct zk_stat stat;

@@ -335,9 +335,12 @@ bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **repl
 {
     bool there = true;
 
-    for (size_t i = 0; i < store->key_count && store->request.queue; i++)
-        if (store->nodes[i].in_the_way)
-            there &= (*replies)++->error != ZK_NO_NODE;
+    for (size_t i = 0; i < store->key_count && store->request.queue; i++) {
+        if (store->nodes[i].in_the_way) {
+            there &= (*replies)->error != ZK_NO_NODE;
+            (*replies)++;
+        }
+    }
     return there;
 }
 

@@ -271,7 +271,7 @@ static void on_listed(struct zk_store *store, const struct zk_reply *replies)
 static void on_counted(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct acquire_request *request = &store->request;
-    size_t refused = store->key_count;
+    size_t refused = store->key_count; /* the first key that keeps it out; behind all: none */
     const struct zk_reply *data = replies;
     unsigned taken = 0;
     bool full = false;
@@ -290,12 +290,13 @@ static void on_counted(struct zk_store *store, const struct zk_reply *replies)
             return;
         }
         nodes->slot = room.slot;
-        full |= room.taken >= request->limit;
-        if (refused < store->key_count || (room.taken < request->limit && !nodes->in_the_way))
-            continue;
-        refused = i;
-        taken = room.taken;
-        data = replies;
+        bool key_is_full = room.taken >= request->limit;
+        full |= key_is_full;
+        if (refused == store->key_count && (key_is_full || nodes->in_the_way)) {
+            refused = i;
+            taken = room.taken;
+            data = replies;
+        }
     }
     if (refused == store->key_count) {
         claim_leases(store);

@@ -592,19 +592,19 @@ void zk_session_send(struct zk_session *session, enum zk_way way, struct moment 
 bool zk_session_send_nowait(struct zk_session *session)
 {
     bool up = session->phase == ZK_PHASE_UP;
+    bool sends = up && session->batch.count > 0;
 
     loop_disarm(session->loop, &session->timer);
     breaks_cancel(&session->breaks);
     session->busy = false;
     free_replies(&session->replies);
-    bool sent = up && session->batch.count > 0;
-    if (sent)
+    if (sends)
         send_batch(session);
-    if (!up)
+    else if (!up)
         hang_up(session);
     leave_former(session);
     zk_session_drop_batch(session);
-    return sent;
+    return sends;
 }
 
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity)

@@ -105,9 +105,9 @@ local function superseded_by(lock)
   return waiter and record_for_others(waiter)
 end
 
--- As a newcomer sends away the other waiter of its group: clears that one's place, tells it to
--- call, and notes in the field g what it is then answered. One that was handed the lock in the same
--- moment has no place any more, and runs.
+-- Sends away the other waiter of the caller's group, if the caller has come new: clears its place,
+-- tells it to call, and adds to the end of the field g what it is then answered. One that was
+-- handed the lock in the same moment has no place any more, and runs.
 local function send_away_rival(lock)
   if lock.queue.mine then return end
   local waiter, place = rival_in_group(lock)
@@ -116,9 +116,10 @@ local function send_away_rival(lock)
   clear_place(lock, place, waiter)
   local me = { deadline = now + request.place_ttl, owner = args.owner, since = whole(now),
                mode = request.mode, who = request.who }
-  local lines = { waiter.owner .. ' ' .. write_waiter(me) }
+  local lines = {}
   local before = redis.call('HGET', lock.key, 'g') or ''
-  for line in string.gmatch(before, '[^\n]+') do table.insert(lines, #lines, line) end
+  for line in string.gmatch(before, '[^\n]+') do lines[#lines + 1] = line end
+  lines[#lines + 1] = waiter.owner .. ' ' .. write_waiter(me)
   redis.call('HSET', lock.key, 'k', lock.kind, 'g',
     table.concat(lines, '\n', math.max(#lines - SENT_AWAY, 0) + 1))
   notify(lock, waiter)

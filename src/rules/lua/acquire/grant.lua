@@ -58,8 +58,8 @@ local function grant(taken)
   return answer_granted()
 end
 
--- A reservation that is made anew has the reason that is given now: its WHO in place of that of the
--- entry, whose words before WHO, and how long it has waited, stay.
+-- Gives a reservation that is made anew the reason that is given now: replaces WHO in its entry.
+-- The words before WHO stay, and the note how long it had waited.
 local function replace_reason(own)
   local entry = has_note(request.who, 'reserved=1')
     and string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')

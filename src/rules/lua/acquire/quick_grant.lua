@@ -32,7 +32,8 @@ local function is_open(lock)
 end
 
 -- Grants all the locks; nil if that takes more than to write it down. It is tried before
--- check_conditions(), if that would have nothing to check, and once more, "checked", behind it.
+-- check_conditions(), if that would have nothing to check, and once more behind it: then "checked"
+-- is set.
 local function quick_grant(checked)
   -- A waiter that may have been superseded is not let in unasked.
   if args.places or args.queue_only or grace > 0 or args.mirror or done or request.take

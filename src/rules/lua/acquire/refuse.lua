@@ -27,7 +27,7 @@ local function refuse(decision)
   if not args.member and not request.is_part then count_refusal(lock) end
   if found and found.closed then return describe_closed(decision, '', waiting) end
   local held = { 'HELD', now, waiting, decision.which, describe_reason(lock, found) }
-  held[8] = lock.stored_limit
+  held[8] = lock.stored_limit -- behind the three of describe_reason()
   return member_answer(held)
 end
 
@@ -70,9 +70,9 @@ local function queue_up(decision)
     places[i] = each.place .. (each.listed and '/' .. whole(each.listed) or '')
     local passed = not each.obstacle and not each.turn.next
     if left then
-      wake(each, each.parent, each.family, true)
+      wake(each, each.parent, each.family, 'only_notify')
     elseif passed then -- the first one knows if it has called within the last second
-      wake(each, each.parent, each.family, true, now + request.place_ttl - 1000)
+      wake(each, each.parent, each.family, 'only_notify', now + request.place_ttl - 1000)
     end
   end
   places = table.concat(places, ' ')
@@ -85,7 +85,7 @@ local function queue_up(decision)
   end
   local queued = { 'QUEUED', now, places, best_position(decision), anew, decision.which,
                    describe_reason(lock, found) }
-  if request.take then queued[8] = ms_until_free() end
+  if request.take then queued[8] = ms_until_free() end -- 7 to 9 are those of describe_reason()
   queued[10] = lock.stored_limit
   return with_far_ttl(queued, kept, 11)
 end
