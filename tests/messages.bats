@@ -24,6 +24,24 @@ said() {
     done
 }
 
+@test "a log that may not grow any more loses messages, and nothing else" {
+    export LOG=$T/log
+    head -c 1024 /dev/zero >"$LOG"
+    echo 'nonsense = 1' >"$T/config" # a warning
+    hold a held
+    limited() {
+        bash -c 'ulimit -f 1; exec "$@" 2>>"$LOG"' bash "$@"
+    }
+    run -0 limited rlock run -v --config "$T/config" k -- echo ran
+    [[ $output == ran ]]
+    run -0 limited rlock status 'nothing-*'
+    run -75 limited rlock run -n held -- true
+    run -1 limited rlock release held
+    run -0 limited rlock force-release --yes held
+    ends_with a 79
+    [[ $(wc -c <"$LOG") == 1024 ]]
+}
+
 # ---------------------------------------------------------------- cron
 
 # mailed STATUS LINES REGEX OPTION...: a job mails so many lines from cron; the first one matches

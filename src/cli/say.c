@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,9 +70,15 @@ static void write_whole(const char *line, size_t length)
         open_way_out();
     if (say.way == WRITE_IF_READY && (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)))
         return;
-    if (say.way == SEND)
+    if (say.way == SEND) {
         send(say.fd, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    else if (write(say.fd, line, length) < 0)
+        return;
+    }
+    /* A log that has reached RLIMIT_FSIZE ends no command. */
+    void (*limited)(int) = signal(SIGXFSZ, SIG_IGN);
+    ssize_t written = write(say.fd, line, length);
+    signal(SIGXFSZ, limited);
+    if (written < 0)
         return; /* dropped: there is no other way to say it */
 }
 

@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -387,6 +388,7 @@ static int evict_all(struct call *call)
     const struct arguments *given = &call->arguments;
     int worst = STATUS_OK;
 
+    signal(SIGXFSZ, SIG_IGN); /* a log that may not grow loses what is shown, and nothing else */
     /* The holder that loses the lock reads who takes it, from where and why. */
     const char *reason = command_value(&eviction->call, OPTION_REASON);
     struct identity self = {0};
