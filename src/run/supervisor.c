@@ -158,8 +158,7 @@ static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
 /* Ends without an answer to the release, and says so. */
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
-    if (job_is_ended_elsewhere(&s->job) && atomic_load(&s->agent.shared->lost))
-        job_lose(&s->job, &s->agent.shared->loss);
+    job_hear_loss(&s->job);
     report_unreleased(s, &(struct run_reason){.cause = cause});
     finish_run(s);
 }
