@@ -364,6 +364,19 @@ have_had_turns() {
     done
 }
 
+@test "--latest in a Cluster: whoever waits for another of several keys sends no later one away" {
+    local a=${at[0]} b=${at[1]}
+    hold y "$b"
+    queued "$b" bg w1 rlock run --latest --group g "$a" "$b" -- sh -c "echo w1 >>'$LOG'"
+    hold z "$a"
+    queued "$a" bg w2 rlock run --latest --group g "$a" "$b" -- sh -c "echo w2 >>'$LOG'"
+    terminate y 143
+    ends_with w1 75
+    contains "$T/w1.err" superseded
+    terminate z 143
+    in_turn 10 w2
+}
+
 @test "H45 --replace in a Cluster: the holders of several keys are asked, each of them" {
     hold x "${at[0]}"
     hold y "${at[1]}"

@@ -195,7 +195,8 @@ def superseded(call):
         one = view.of_group(call.owner, call.group, call.names[i])
         if call.owner in view.sent_away:
             return i, view.sent_away[call.owner]
-        if call.places and one:
+        if one and (call.places or call.waited and
+                    call.now - call.waited < one.since - one.noted("waited")):
             return i, one.shown()
     return None
 

@@ -55,6 +55,17 @@ def _(lock):
     same(latest(lock, B, places="q:1")[0], "SUPERSEDED", "an hour later")
 
 
+@test("latest: who has waited for longer, for another of its keys, sends no later waiter away")
+def _(lock, ear):
+    lock.acquire(A)
+    latest(lock, B)
+    lock.now += 1000
+    reply = lock.acquire(C, who=WHO + " waited=5000", group="")
+    same([reply[0], ear.heard()], ["SUPERSEDED", []])
+    same(lock.acquire(D, who=WHO + " waited=500", group="")[0], "QUEUED", "who came later")
+    same(latest(lock, B, places="q:1")[0], "SUPERSEDED")
+
+
 @test("latest: a waiter that was sent away hears so at its next call, also where the lock is free")
 def _(lock):
     lock.acquire(A)

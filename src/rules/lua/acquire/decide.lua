@@ -93,16 +93,28 @@ local function rival_in_group(lock)
   if waiter and waiter.owner == other then return waiter, place end
 end
 
+-- Since when a waiter that came at "since" waits, here or for another of its keys.
+local function waits_since(since, who)
+  return since - (number(string.match(who, ' waited=(%d+)')) or 0)
+end
+
+-- Whether the caller waited before the other waiter of its group did, though it has no place: it
+-- was dropped from it; or it waited for another of its keys, of which each is asked for by itself.
+local function came_before(waiter)
+  local mine = waits_since(now, request.who)
+  return had[1] or mine < now and mine < waits_since(number(waiter.since) or 0, waiter.who)
+end
+
 -- The record of the waiter that came instead of the caller; nil if none did. send_away_rival() has
--- noted it in the field g; where the note is gone, a caller that had a place, and was dropped from
--- it, came before the waiter that has the group's place now.
+-- noted it in the field g; where the note is gone, or there never was one, the caller may have come
+-- before the waiter that has the group's place now.
 local function superseded_by(lock)
   if lock.queue.mine then return nil end
   local superseded = redis.call('HGET', lock.key, 'g') or ''
   local _, at = string.find('\n' .. superseded, '\n' .. args.owner .. ' ', 1, true)
   if at then return string.match(superseded, '^[^\n]*', at) end
-  local waiter = had[1] and rival_in_group(lock)
-  return waiter and record_for_others(waiter)
+  local waiter = rival_in_group(lock)
+  return waiter and came_before(waiter) and record_for_others(waiter) or nil
 end
 
 -- Sends away the other waiter of the caller's group, if the caller has come new: clears its place,
