@@ -289,8 +289,8 @@ def try_mutant(copy, mutant):
 
 def find(copy, mutant, sound, seed):
     """The same, by a test that goes well without the mutant; sound: {test: it does}. Of lives, the
-    very life must do so: now and then one goes wrong for another reason, and they continue after it.
-    seed: of the first life."""
+    very life must do so: now and then one goes wrong for another reason, and they continue after
+    it. seed: of the first life."""
     copy.begin_lives(seed)
     while True:
         result = try_mutant(copy, mutant)
