@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/similar.h"
 #include "base/text.h"
 #include "store/store_kind.h"
 
@@ -14,20 +15,38 @@
 
 #define KNOWN "(rlock help options lists all)"
 
+/* Prints the known scheme that is similar, or else where all are told. */
+static void print_known(const char *scheme, char *out, size_t size)
+{
+    size_t slips = SLIPS_MANY;
+
+    snprintf(out, size, KNOWN);
+    for (size_t i = 0; stores[i]; i++) {
+        const struct store_kind *kind = stores[i];
+        const char *const names[] = {kind->scheme, kind->alias, kind->secure, kind->secure_alias};
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++)
+            if (names[j] && similar_is_nearer(scheme, strlen(scheme), names[j], &slips))
+                snprintf(out, size, "(did you mean %s:%s?)", names[j],
+                         kind->parse && !kind->is_bare ? "//" : "");
+    }
+}
+
 /* Words the fault of an unknown scheme; quotes the text before "://" only if it looks like one.
  * Returns out. */
 static const char *say_unknown(const char *scheme, char *out, size_t size)
 {
     size_t length = strspn(scheme, SCHEME_CHARACTERS);
+    char known[60];
 
     if (*scheme == '"' || *scheme == '\'') {
         snprintf(out, size, "is in quotes; write it without them");
         return out;
     }
+    print_known(scheme, known, sizeof known);
     if (scheme[length] == '\0' && length >= 1 && length <= 20)
-        snprintf(out, size, "has the unknown scheme '%s' " KNOWN, scheme);
+        snprintf(out, size, "has the unknown scheme '%s' %s", scheme, known);
     else
-        snprintf(out, size, "has an unknown scheme " KNOWN);
+        snprintf(out, size, "has an unknown scheme %s", known);
     return out;
 }
 
