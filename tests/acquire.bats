@@ -73,6 +73,15 @@ END
     done
 }
 
+@test "--export that fails, and then gets a signal, fails under eval, too" {
+    need_strace
+    hold a k
+    run -75 sh -c 'eval "$(strace -qq -o "$T/calls" -e trace=wait4 -e inject=wait4:signal=TERM:when=2+ \
+        rlock acquire --export -q -n k)" || exit; echo continued' 3>&-
+    [[ $output == "" ]]
+    (($(grep -c wait4 "$T/calls") > 1)) # the first one is before all signals are blocked
+}
+
 @test "wrong usage of acquire: 64, or 78 for RLOCK_OWNER, and nothing is asked of the server" {
     run -64 rlock acquire
     run -64 rlock acquire a b

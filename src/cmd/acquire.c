@@ -173,10 +173,13 @@ static void end_acquire(struct call *call)
     int failed = call->signal ? 128 + call->signal : call->status;
 
     /* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line
-     * makes no sense. A full pipe takes nothing, and then a signal ends this. */
+     * makes no sense, or another signal has come. A full pipe takes nothing, and then a signal ends
+     * this. */
     if (failed && text_is_among(words, (size_t)call->argc, "--export")) {
-        child_unblock_signals();
-        if (!call->signal || file_has_room(STDOUT_FILENO, EXIT_SIZE))
+        bool room = file_has_room(STDOUT_FILENO, EXIT_SIZE);
+        if (!room)
+            child_let_end();
+        if (room || !call->signal)
             dprintf(STDOUT_FILENO, "(exit %d)\n", failed);
     }
     if (acquire->keep)

@@ -152,7 +152,6 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
                         const struct acquire_request *request)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    sigset_t ends;
     struct strbuf line ENDED_BY(strbuf_free) = {0};
     json_t *object = jansson.object();
     bool held = outcome->granted;
@@ -168,9 +167,8 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
     put_lock(object, outcome, request);
     json_write(&line, object);
     sigaction(SIGPIPE, &ignore, &before);
-    child_choose_end_signals(&ends);
     if (!file_has_room(fd, line.size))
-        sigprocmask(SIG_UNBLOCK, &ends, NULL);
+        child_let_end();
     int error = file_write(fd, line.text, line.size);
     sigaction(SIGPIPE, &before, NULL);
     return error;

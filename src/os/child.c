@@ -71,15 +71,6 @@ void child_block_signals(struct inherited *inherited)
     take_signals_of_threads();
 }
 
-void child_unblock_signals(void)
-{
-    sigset_t most;
-
-    sigfillset(&most);
-    sigdelset(&most, SIGPIPE);
-    sigprocmask(SIG_UNBLOCK, &most, NULL);
-}
-
 void child_choose_signals(sigset_t *caught)
 {
     sigemptyset(caught);
@@ -97,6 +88,14 @@ void child_choose_end_signals(sigset_t *ends)
     sigaddset(ends, SIGINT);
     sigaddset(ends, SIGQUIT);
     sigaddset(ends, SIGTERM);
+}
+
+void child_let_end(void)
+{
+    sigset_t ends;
+
+    child_choose_end_signals(&ends);
+    sigprocmask(SIG_UNBLOCK, &ends, NULL);
 }
 
 bool child_signal_is_fatal(int signo)

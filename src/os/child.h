@@ -18,14 +18,13 @@ struct inherited {
 
 /* Blocks all signals, before anything is forked, and keeps children to be waited for. */
 void child_block_signals(struct inherited *inherited);
-/* Lets signals end this process again, when it has nothing to undo any more. A closed pipe is still
- * an error. */
-void child_unblock_signals(void);
 /* "caught" becomes the signals to read by a loop: SIGCHLD, SIGTSTP, and all that are forwarded to a
  * command. SIGPIPE, SIGTTIN and SIGTTOU are only blocked. */
 void child_choose_signals(sigset_t *caught);
 /* "ends" becomes the signals that ask a process to end: HUP, INT, QUIT and TERM. */
 void child_choose_end_signals(sigset_t *ends);
+/* Lets these end this process again, when it has nothing to undo any more. */
+void child_let_end(void);
 /* True if "signo" would by default end a process that does nothing about it. */
 bool child_signal_is_fatal(int signo);
 
