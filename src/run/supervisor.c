@@ -158,7 +158,6 @@ static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
 /* Ends without an answer to the release, and says so. */
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
-    job_hear_loss(&s->job);
     report_unreleased(s, &(struct run_reason){.cause = cause});
     finish_run(s);
 }
@@ -435,6 +434,7 @@ static void listen_to_agent(struct supervisor *s)
     /* While this process was paused, leases were not reported; its command may have ended since. */
     struct moment end = {atomic_load(&s->agent.shared->lease_end)};
     s->job.lease.end = moment_max(s->job.lease.end, end);
+    job_hear_loss(&s->job);
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
         if (!wants_lock(s) && !needs_agent(s))
