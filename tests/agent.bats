@@ -186,6 +186,33 @@ refuses() {
     run -0 rlock release --owner "$(<"$T/owner")" k
 }
 
+@test "H75 acquire --keep ends, and the kernel refuses its last word: the renewer renews its lock" {
+    need_strace
+    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS:when=2+ \
+        "$RLOCK" acquire --lease 9s --keep $$ k >"$T/owner" 3>&- # the first one is a trial
+    grep -q 'iov_len.*ENOBUFS' "$T/refused"
+    renewed k
+    renewed k
+    run -0 rlock release --owner "$(<"$T/owner")" k
+}
+
+@test "H75 Ctrl-Z, and the kernel refuses to tell the agent: it renews until the job continues" {
+    need_strace
+    as_job work a k forever --lease 15s
+    working a
+    refuses "${pid[a]}" 3
+    kill -TSTP "${pid[a]}"
+    poll_until 10 test -s "$T/refused"
+    kill "$tracer"
+    poll_until 10 in_state "${pid[a]}" T
+    renewed k
+    renewed k
+    renewed k
+    kill -CONT "${pid[a]}"
+    terminate a 143
+    run ! grep 'lock lost' "$T/a.err"
+}
+
 @test "H75 the wait ends, and the kernel refuses the agent's word of it: 75, and no other agent" {
     need_strace
     hold a k --lease 60s

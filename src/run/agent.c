@@ -511,6 +511,8 @@ static void be_alone(struct agent *agent)
     if (atomic_load(&agent->shared->delivered)) {
         if (!agent->plan->keep)
             loop_stop(agent->loop);
+        else if (agent->watchdog.known.silent) /* the kernel has refused its ORDER_ACK */
+            take_acknowledgement(agent, agent->watchdog.known.lease);
     } else if (!has_printer(agent) && !withdraw_offer(agent) && was_claimed(agent)) {
         keeper_hold_renewals(agent->keeper);
         watchdog_supervisor_died(&agent->watchdog);

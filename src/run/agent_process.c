@@ -6,7 +6,8 @@
 #include "os/file.h"
 #include "os/tree.h"
 
-#define END_NS (1 * NS_PER_SEC) /* for a process that has nothing left to do */
+#define END_NS   (1 * NS_PER_SEC) /* for a process that has nothing left to do */
+#define PAUSE_NS (1 * NS_PER_SEC) /* for a message that the kernel refuses */
 /* An agent that has not answered for so long is continued. */
 #define NUDGE_NS (100 * NS_PER_MS)
 /* After a death soon after the start, the next one waits: twice as long each time, but not so long
@@ -132,6 +133,12 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd)
 {
     return !agent->gone && outbox_send(agent->outbox, order, sizeof *order, fd);
+}
+
+void agent_process_pause(const struct agent_process *agent)
+{
+    agent_process_tell(agent, &(struct agent_order){.kind = ORDER_PAUSED}, -1);
+    outbox_finish(agent->outbox, PAUSE_NS);
 }
 
 struct moment agent_process_overdue(const struct agent_plan *plan)

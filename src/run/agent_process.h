@@ -41,6 +41,9 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 /* Tells it that, now or when it reads again; false if it is gone. An fd goes along, and stays open
  * as long as this one is not replaced; -1: none. */
 bool agent_process_tell(const struct agent_process *agent, const struct agent_order *order, int fd);
+/* Tells it that this process is about to be stopped, and will send nothing then: waits for a while
+ * until the kernel has taken that. */
+void agent_process_pause(const struct agent_process *agent);
 /* From that moment on its peer awaits an answer, and has no other end: an agent that has not given
  * it may be stopped, and is continued again and again, until it has died or this is called with
  * MOMENT_NEVER. */

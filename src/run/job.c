@@ -628,7 +628,7 @@ static void pause_with(struct job *job, int signo)
     job->told_to_stop = false;
     job->had_terminal = job->had_terminal || job->terminal.given;
     terminal_take(&job->terminal);
-    tell_agent(job, ORDER_PAUSED);
+    agent_process_pause(job->agent);
     if (terminal_stop(signo == SIGSTOP ? SIGTSTP : signo, what)) {
         job->state = JOB_PAUSED;
         return;

@@ -152,7 +152,7 @@ static void on_signal(void *owner, int signo)
     struct printer *printer = owner;
 
     if (signo == SIGTSTP) {
-        tell_agent(printer, ORDER_PAUSED, (struct lease){0});
+        agent_process_pause(printer->agent);
         terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     } else if (child_signal_is_fatal(signo) && printer->state != WITHDRAWING) {
         printer->outcome->signal = signo;

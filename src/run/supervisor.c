@@ -566,7 +566,7 @@ static void reap_children(struct supervisor *s)
 static void interrupt_wait(struct supervisor *s, int signo)
 {
     if (signo == SIGTSTP) {
-        tell_agent(s, ORDER_PAUSED);
+        agent_process_pause(&s->agent);
         terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     } else if (child_signal_is_fatal(signo)) {
         set_outcome(s, OUTCOME_INTERRUPTED, 0);
