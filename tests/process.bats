@@ -58,6 +58,13 @@ load slow_files
 }
 
 # RLIMIT_CPU is in seconds. The kernel's signal is blocked until rlock reads its signals.
+@test "a signal reaches a command that has joined the process group of rlock" {
+    bg_up a rlock run k -- perl -e 'setpgrp(0, getpgrp(getppid())) or die; open(F, ">$ENV{T}/a.up");
+        sleep 1000'
+    terminate a 143
+    is_free k
+}
+
 @test "the kernel's SIGXCPU, for a limit of rlock's own, is not handed on" {
     run -0 python3 -c '
 import os, resource, signal, sys

@@ -485,8 +485,8 @@ pid_t child_reap(pid_t pid, int *status)
 
 void child_signal(const struct child *child, int signo)
 {
-    if (child->pid > 0)
-        kill(-child->pid, signo);
+    if (child->pid > 0 && kill(-child->pid, signo) != 0)
+        kill(child->pid, signo);
 }
 
 /* Whether there is a change of that kind that was not taken yet. */

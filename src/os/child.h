@@ -129,7 +129,7 @@ struct child {
 int child_start(struct child *child, const struct child_plan *plan, struct terminal *terminal);
 /* Frees what child_start() has made, unless its process may still use it. */
 void child_free(struct child *child);
-/* To its whole process group; nothing if it was reaped. */
+/* To its whole process group, or to itself if it has left that empty; nothing if it was reaped. */
 void child_signal(const struct child *child, int signo);
 /* Whether it is stopped, as far as this process has been told or could be told now. */
 bool child_may_be_stopped(const struct child *child);
