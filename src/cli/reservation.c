@@ -132,10 +132,10 @@ static void choose_owner(char owner[OWNER_SIZE])
         char *path FREED = strbuf_print("%s/%s", place, one->d_name);
         struct entry entry ENDED_BY(free_entry) = {.what = NULL};
         bool reserved = one->d_name[0] != '.' && read_entry(path, &entry);
-        /* One that was being written, by a command that was killed. */
-        bool left = one->d_name[0] == '.' && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
-                    is_past((int64_t)status.st_mtime * 1000);
-        if (reserved ? is_past(entry.until_ms) : left) {
+        /* A command that was killed was writing it. */
+        bool unfinished = one->d_name[0] == '.' && stat(path, &status) == 0 &&
+                          S_ISREG(status.st_mode) && is_past((int64_t)status.st_mtime * 1000);
+        if (reserved ? is_past(entry.until_ms) : unfinished) {
             unlink(path);
         } else if (reserved && !found && entry.until_ms > now_ms()) {
             found = true;

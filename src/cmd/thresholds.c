@@ -318,6 +318,26 @@ static void add_largest(struct strbuf *line, enum measure measure,
     strbuf_puts(line, ";0");
 }
 
+/* Adds the numbers for graphs to the line. If it is too long with them, it loses of its text. The
+ * success and the pauses are read from the store only if they are asked for. */
+static void add_numbers(struct strbuf *line, const struct threshold thresholds[MEASURES],
+                        const struct thresholds_subject *subject)
+{
+    struct strbuf numbers ENDED_BY(strbuf_free) = {0};
+
+    strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
+    for (enum measure i = 0; i < MEASURES; i++)
+        if (i < MEASURE_NOT_DONE || thresholds[i].given)
+            add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
+    size_t room = THRESHOLDS_LINE_SIZE - 1 - numbers.size;
+    if (line->size > room) { /* between characters */
+        while (room > 0 && ((unsigned char)line->text[room] & 0xc0U) == 0x80)
+            room--;
+        strbuf_cut(line, room);
+    }
+    strbuf_puts(line, numbers.text);
+}
+
 enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                                const struct thresholds_subject *subject, struct strbuf *line)
 {
@@ -334,32 +354,17 @@ enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                   &subject->pauses);
     qsort(problems.list, problems.count, sizeof *problems.list, by_severity);
     enum severity severity = problems.count > 0 ? problems.list[0].severity : SEVERITY_OK;
-    if (problems.count > 0) {
-        for (size_t i = 0; i < problems.count && i < SHOWN_MAX; i++) {
-            strbuf_puts(&text, i ? "; " : "");
-            add_problem(&text, &problems.list[i], thresholds);
-        }
-        if (problems.count > SHOWN_MAX)
-            strbuf_printf(&text, "; and %zu more", problems.count - SHOWN_MAX);
-    } else {
-        add_summary(&text, thresholds, subject);
+    for (size_t i = 0; i < problems.count && i < SHOWN_MAX; i++) {
+        strbuf_puts(&text, i ? "; " : "");
+        add_problem(&text, &problems.list[i], thresholds);
     }
+    if (problems.count > SHOWN_MAX)
+        strbuf_printf(&text, "; and %zu more", problems.count - SHOWN_MAX);
+    if (problems.count == 0)
+        add_summary(&text, thresholds, subject);
     add_idle_globs(&text, subject);
     begin_line(severity, text.text, line);
-    /* A line that is too long loses of its text, not of its numbers. The success and the pauses are
-     * read from the store only if they are asked for. */
-    struct strbuf numbers ENDED_BY(strbuf_free) = {0};
-    strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
-    for (enum measure i = 0; i < MEASURES; i++)
-        if (i < MEASURE_NOT_DONE || thresholds[i].given)
-            add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
-    size_t room = THRESHOLDS_LINE_SIZE - 1 - numbers.size;
-    if (line->size > room) { /* between characters */
-        while (room > 0 && ((unsigned char)line->text[room] & 0xc0U) == 0x80)
-            room--;
-        strbuf_cut(line, room);
-    }
-    strbuf_puts(line, numbers.text);
+    add_numbers(line, thresholds, subject);
     return severity;
 }
 

@@ -138,11 +138,11 @@ local function prune(lock)
   lock.held = held.count > 0 and held or nil
   if lock.held then
     redis.call('HSET', lock.key, 's', state_text(held))
+    if lock.slots ~= '' then redis.call('HSET', lock.key, 'b', lock.slots) end
   else
     redis.call('HDEL', lock.key, 's', 'b')
     lock.slots = ''
   end
-  if lock.held and lock.slots ~= '' then redis.call('HSET', lock.key, 'b', lock.slots) end
 end
 
 -- Looks at the holders if one of them may be dead; mostly none is, and this costs nothing.
