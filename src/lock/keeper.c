@@ -176,11 +176,11 @@ static struct moment now_of(const struct keeper *keeper)
 }
 
 /* Notes that a request that was not answered may still be executed, until its time is over, or at
- * any time. */
+ * any time. An earlier one may have had more time. */
 static void note_in_flight(struct keeper *keeper, const struct answer *answer)
 {
     if (answer->maybe_done)
-        keeper->doubt.until = keeper->until;
+        keeper->doubt.until = moment_max(keeper->doubt.until, keeper->until);
     keeper->doubt.unlimited |= answer->any_time;
 }
 

@@ -442,6 +442,8 @@ static const struct schedule schedules[] = {
     {"sent twice, granted", 0, 0, "= +", "1000 r", "a= held u+ over:released"},
     {"sent twice, granted, for longer than a request takes", 0, 0, "= +", "6000 r",
      "a= held f+ over:released"},
+    {"sent twice, granted, a later request with less time is not answered", 0, 2000, "= . +",
+     "1500 r", "a= held r. trouble r+ ext u+ over:released"},
     {"sent twice, waiting, cancelled", -1, 0, "2 - 0", "1000 c", "q2 l- wait u0 over:cancelled"},
 
     /* A store that is away at the start. */
