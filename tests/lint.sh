@@ -144,6 +144,7 @@ check sh 'CONTRIBUTING.md names every folder' unplanned
 check sh 'lines fit 100 columns' too_long
 check sh 'links in the pages lead somewhere' astray
 check python3 'plain English' tests/english
+check python3 'guards of tests/mutants are in their files' tests/mutants.py --check
 check cppcheck 'C' cppcheck_strict src tests/*.c tests/unit tests/fuzz
 # shellcheck disable=SC2046 # a list of words
 check luacheck 'Lua scripts' luacheck_whole $(sed -n '/^lua_scripts/,/[^\\]$/p' Makefile.am |

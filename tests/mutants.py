@@ -384,8 +384,9 @@ def main():
     if options.check:
         wrong = [misplaced(SOURCE, mutant) for mutant in mutants] + missing_sentences()
         wrong += [f"{m['guard']}: no test" for m in mutants if not m["test"]]
-        print("\n".join(filter(None, wrong)))
-        return 0
+        wrong = [line for line in wrong if line]
+        print("\n".join(wrong))
+        return 1 if wrong else 0
     if options.lives:
         mutants = [dict(m, test=[LIVES]) for m in mutants if LIVES in m["test"]]
     caught, rows, lives, lost, builds, faults = {}, {}, [], [], [], 0
