@@ -127,13 +127,20 @@ static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, en
     watchdog->alarmed(watchdog->arg);
 }
 
-/* Whether the command of --stop still runs, which has until KILL. The tree is empty only when it
- * has ended, too. */
-static bool check_stop_command(struct watchdog *watchdog)
+/* Whether the command of --stop still runs, this process's or that of a supervisor that is stopped:
+ * it has until KILL. The tree is empty only when it has ended, too. That of the supervisor gets the
+ * signal here, too: it may be outside the cgroup of the command. */
+static bool check_stop_command(struct watchdog *watchdog, int signo)
 {
+    const struct tree *tree = &watchdog->tree;
+    int of_other = watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
+
     if (watchdog->known.stopping_since.ns)
         watchdog->stop_command.kill_at = kill_at(watchdog);
-    return stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
+    bool runs = stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
+    return (tree->root > 0 && of_other > 0 &&
+            tree_signal_child(tree->procfs, tree->root, of_other, signo)) ||
+           runs;
 }
 
 /* Kills what is left, and looks again until nothing is, or for HOPELESS_NS beyond the lease. The
@@ -150,7 +157,7 @@ static void kill_command(struct watchdog *watchdog)
     watchdog->tree.lenient = deadline_lets_off(lease, patience_look(&watchdog->killed, now), now);
     if (moment_reached(lease.end, now))
         patience_look(&watchdog->overtime, now);
-    bool stop_runs = check_stop_command(watchdog);
+    bool stop_runs = check_stop_command(watchdog, SIGKILL);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_IDLE)
@@ -164,7 +171,7 @@ static void kill_command(struct watchdog *watchdog)
 /* Ends when nothing of the command is left, nor of --stop; otherwise looks again. */
 static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
 {
-    if (state == TREE_GONE && !check_stop_command(watchdog))
+    if (state == TREE_GONE && !check_stop_command(watchdog, 0))
         conclude_kill(watchdog, state);
     else
         look_again(watchdog);
@@ -191,7 +198,7 @@ static enum tree_state terminate_command(struct watchdog *watchdog)
  * DELAYING, where the alarm was raised before, this does. */
 static void begin_to_end(struct watchdog *watchdog)
 {
-    if (watchdog->phase == WATCHDOG_DELAYING && check_stop_command(watchdog) &&
+    if (watchdog->phase == WATCHDOG_DELAYING && check_stop_command(watchdog, 0) &&
         stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop))) {
         look_again(watchdog);
         return;
