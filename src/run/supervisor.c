@@ -138,7 +138,8 @@ static bool start_release(struct supervisor *s)
     }
     s->agent.shared->release = order;
     atomic_store(&s->agent.shared->to_release, true);
-    s->release_told |= agent_process_tell(&s->agent, &order, -1); /* one that is gone is replaced */
+    s->release_told |= !s->agent.gone;         /* it may have read that before the message */
+    agent_process_tell(&s->agent, &order, -1); /* one that is gone is replaced */
     return true;
 }
 
