@@ -376,10 +376,17 @@ void life_on_execute(struct proc *process, char *const *argv, char *const *envir
 
 /* -- when a signal is sent --------------------------------------------------------------------- */
 
+/* What a lock that is handed over is held for, until the first renewal: "for 9.5 s from before it
+ * sent that request", rlock(7). */
+static int64_t lease_handed_over(const struct run *run)
+{
+    return run->lease < 9500 * MS ? run->lease : 9500 * MS;
+}
+
 /* For a lease of that length, by rlock(7), TIMING. */
 static int64_t least_time_to_end(const struct run *run)
 {
-    int64_t lease = run->lease < 9500 * MS ? run->lease : 9500 * MS;
+    int64_t lease = lease_handed_over(run);
     int64_t end = lease - lease / 100 - 2 * MS, tenth = lease / 10;
     int64_t margin = tenth < 500 * MS ? tenth : 500 * MS;
     int64_t kill = end - (margin > 200 * MS ? margin : 200 * MS);
@@ -856,8 +863,8 @@ static void check_killed(const struct run *run)
 /* Whether nothing has struck the run but Ctrl-Z, nor what it needs. */
 static bool is_only_paused(const struct run *run)
 {
-    return !run->killed && !run->agent_faulted && !run->supervisor_stopped && !run->suspended &&
-           !run->forced && !circumstances.network_bad && kernel.load < 3;
+    return !run->lacking && !run->killed && !run->agent_faulted && !run->supervisor_stopped &&
+           !run->suspended && !run->forced && !circumstances.network_bad && kernel.load < 3;
 }
 
 /* A second is enough for all that it takes to notice it, and to ask whether the lock is held. */
@@ -1241,7 +1248,8 @@ static int64_t find_outage(const struct run *run)
 static void check_outage(const struct run *run)
 {
     int64_t outage = find_outage(run), again = 2 * outage + 300 * MS;
-    int64_t harmless = run->lease * 7 / 10 - run->lease / 3;
+    int64_t lease = run->outcome.waited > 0 ? lease_handed_over(run) : run->lease;
+    int64_t harmless = lease * 7 / 10 - lease / 3;
 
     if (outage == NEVER)
         return;
