@@ -52,7 +52,7 @@ struct agent {
     struct store *store;
     struct keeper *keeper;
     struct loop_io channel;
-    struct outbox *outbox;
+    struct outbox *outbox; /* NULL: the peer is dead */
     struct procfs procfs;
     struct presence presence; /* of the peer */
     struct watchdog watchdog; /* and the lease, while held */
@@ -89,10 +89,12 @@ static bool was_claimed(const struct agent *agent)
     return agent->state == HOLDING || agent->state == LOST || agent->state == RELEASING;
 }
 
-/* Sends a report. A supervisor that is stopped reads it later; the watchdog deals with that. */
+/* Sends a report, if there is a peer. A supervisor that is stopped reads it later; the watchdog
+ * deals with that. */
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
-    outbox_send(agent->outbox, report, sizeof *report, -1);
+    if (agent->presence.state != PRESENCE_DEAD)
+        outbox_send(agent->outbox, report, sizeof *report, -1);
 }
 
 static void send_plain(struct agent *agent, enum report_kind kind)
@@ -119,7 +121,7 @@ static void tell_news(struct agent *agent, const struct run_news *news)
 {
     if (!was_claimed(agent))
         run_tell(events_of(agent), news);
-    else if (outbox_is_empty(agent->outbox))
+    else if (agent->presence.state != PRESENCE_DEAD && outbox_is_empty(agent->outbox))
         send_report(agent, &(struct agent_report){.kind = REPORT_NEWS, .news = *news});
 }
 
@@ -233,7 +235,8 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
         return;
     }
     if (forgotten)
-        tell_news(agent, &(struct run_news){.event = RUN_FORGOTTEN});
+        send_report(agent,
+                    &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
     watch_lease(agent, lease);
     atomic_store(&agent->shared->lease_end, lease.end.ns);
     if (!agent->watchdog.known.paused) /* perhaps for days, and each would be kept for it */
@@ -505,6 +508,10 @@ static void be_alone(struct agent *agent)
 {
     agent->presence.state = PRESENCE_DEAD;
     loop_remove(agent->loop, &agent->channel);
+    outbox_free(agent->outbox);
+    agent->outbox = NULL;
+    close(agent->channel.fd);
+    agent->channel.fd = -1;
     descendants_stop(&agent->descendants);
     if (is_leaving(agent))
         return;
