@@ -143,6 +143,7 @@ returncode() { # negative for death by a signal, as python sees it
     says 127 '^hint: a line for the shell: use -c$' run k -- 'frobnicate now'
     says 127 '^rlock: frobnicate: No such file or directory$' run k -- frobnicate
     [[ ${#stderr_lines[@]} == 1 ]]
+    # shellcheck disable=SC2088 # as somebody has quoted it
     for words in '~/x.sh' '$HOME/x.sh' '*.sh' 'a|b' 'x&&y'; do
         says 127 '^hint: a line for the shell: use -c$' run k -- "$words"
     done

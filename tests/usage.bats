@@ -49,7 +49,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     export RLOCK_URL=unix://$REDIS_SOCK
     says 0 "^rlock: run: '–n' begins with another dash than that of an option$" run –n k -- true
     says 0 "^rlock: status: '—json' begins with another dash than that of an option$" status k —json
-    says 0 '^rlock: run: “k” begins with a quote that no shell removes$' run “k” -- true
+    says 0 '^rlock: run: “k” begins with a quote that no shell removes$' run $'\xe2\x80\x9ck\xe2\x80\x9d' -- true
     prints_nothing 0 run -q –n k -- true
     run --separate-stderr rlock run —url=redis://u:s3cret@h k -- true
     [[ ${stderr_lines[0]} == *"'—url=redis://u:***"*"@h' begins with another dash"* ]]
