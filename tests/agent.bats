@@ -165,6 +165,16 @@ refuses() {
     run ! grep 'could not be released' "$T/a.err"
 }
 
+@test "H75 an order to release that the kernel never takes is read from the shared page" {
+    need_strace
+    stay a k --lease 60s
+    refuses "${pid[a]}" 9999
+    ends_well a
+    is_free k
+    run -0 rlock history k
+    [[ ${lines[1]} == *'exit 9' ]]
+}
+
 @test "H75 what the agent says last, and the kernel refuses, is heard: revoked, 79, not held on" {
     need_strace
     stay a k --lease 60s

@@ -14,6 +14,8 @@ static int64_t slept;   /* ns, for which this process has stood still */
 static pid_t sleepless; /* the process that has not, but all others for a minute; 0: any */
 static bool terminal_is_slow;
 static int conts, ends; /* signals that were sent */
+static int usr1s;       /* those of --on-lost */
+static int news_before; /* that the user was told before them */
 
 /* In place of the C library's. */
 int clock_gettime(clockid_t clock, struct timespec *time)
@@ -31,6 +33,7 @@ int kill(pid_t pid, int signo)
 {
     conts += signo == SIGCONT;
     ends += signo == SIGTERM || signo == SIGKILL;
+    usr1s += signo == SIGUSR1;
     return pid == -COMMAND ? 0 : (int)syscall(SYS_kill, pid, signo);
 }
 
@@ -56,7 +59,13 @@ static void tell_nobody(void *arg, const struct run_news *news)
     (void)arg, (void)news;
 }
 
-static const struct run_events quiet = {.tell = tell_nobody};
+static void note_news(void *arg, const struct run_news *news)
+{
+    (void)arg, (void)news;
+    news_before += usr1s == 0;
+}
+
+static const struct run_events quiet = {.tell = tell_nobody}, noting = {.tell = note_news};
 static struct environment environment;
 static const struct job_plan plan = {
     .events = &quiet, .environment = &environment, .renew = true, .kill_after = NS_PER_SEC};
@@ -207,6 +216,22 @@ static bool is_ended_by_loss(bool cleared)
     return job.state == JOB_STOPPING || ends > 0;
 }
 
+/* A command wants a signal when its lock is lost. Returns whether it has got that by the time that
+ * the user is told: the command may end meanwhile. */
+static bool is_asked_before_told(void)
+{
+    static const struct job_plan asks = {.events = &noting,
+                                         .environment = &environment,
+                                         .renew = true,
+                                         .on_lost = ON_LOST_SIGNAL,
+                                         .lost_signal = SIGUSR1};
+    struct job job = job_in(JOB_RUNNING, 10 * NS_PER_SEC);
+
+    job.plan = &asks;
+    job_lose(&job, &(struct run_reason){.cause = RUN_CAUSE_LOSS + LOSS_REVOKED});
+    return usr1s == 1 && news_before == 0;
+}
+
 /* The agent has died while it ended the command. cleared: it had seen that this has ended. Returns
  * whether this process ends the command from then on. */
 static bool is_ended_for_agent(bool cleared)
@@ -270,6 +295,8 @@ int main(void)
     tap_ok(is_killed_of_agent(-NS_PER_SEC), "then it is killed, though the agent is stopped");
     tap_ok(is_ended_by_loss(false), "a loss ends the command");
     tap_ok(!is_ended_by_loss(true), "not one whose lock its agent has released");
+    tap_ok(is_asked_before_told(),
+           "--on-lost's signal is sent before the user is told of the loss");
     tap_ok(is_ended_for_agent(false), "a command whose agent died while it ended it is ended");
     tap_ok(!is_ended_for_agent(true), "not one that the agent had seen to have ended");
     tap_ok(fate_of_unheard_loss(true, false) == FATE_LOST,

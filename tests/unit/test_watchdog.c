@@ -11,7 +11,7 @@
 #include "tap.h"
 
 static struct loop *until_killed;
-static pid_t killed;
+static pid_t killed, killed_first;
 static int unborn;        /* looks for a process group in which none is there */
 static bool unborn_again; /* KILL empties it at once */
 static int alarms;        /* losses that the supervisor was told of */
@@ -30,8 +30,10 @@ int kill(pid_t pid, int signo)
         return -1;
     }
     untold_terms += signo == SIGTERM && alarms == 0;
-    if (signo == SIGKILL)
+    if (signo == SIGKILL) {
         killed = pid;
+        killed_first = killed_first ? killed_first : pid;
+    }
     if (signo == SIGKILL && unborn_again)
         unborn = 1000;
     if (signo == SIGKILL && until_killed)
@@ -343,6 +345,24 @@ static bool tells_of_newborn(void)
     return alarms == 1;
 }
 
+/* KILL is due, and the command of --stop still runs. Returns whether that is killed before the
+ * command: to look for all of its processes takes time, in which this process may be stopped. */
+static bool kills_stop_command_first(void)
+{
+    struct loop *loop = loop_new();
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    watchdog.stop_command.pid = 3000000;
+    killed = killed_first = 0;
+    until_killed = loop;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_MS), NS_PER_SEC});
+    loop_run(loop);
+    until_killed = NULL;
+    loop_free(loop);
+    return killed_first == -3000000 && killed == -4000000;
+}
+
 /* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
  * Returns after how many ms the command gets KILL. */
 static int64_t end_suspended(int64_t ns, int64_t lease)
@@ -414,6 +434,7 @@ int main(void)
     tap_ok(!stays_paused(), "rlock is killed while it is paused: the lock is not renewed for ever");
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
+    tap_ok(kills_stop_command_first(), "the command of --stop is killed before the command");
     tap_ok(tells_before_term(), "the supervisor is told of a loss before its command gets TERM");
     tap_ok(hears_before_it_acts(), "what the supervisor has said is heard before TERM");
     tap_ok(looks_in_time(), "KILL does not wait for the next look");
