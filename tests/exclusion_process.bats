@@ -67,6 +67,19 @@ contended() {
     [[ $(<"$T/got") == usr1 ]]
 }
 
+@test "the signal of --on-lost of an agent reaches a command that has left its process group" {
+    bg a rlock run --on-lost signal:USR1 k -- perl -e '$SIG{USR1} = sub { open(F, ">$ENV{T}/got") };
+        setpgrp(0, getpgrp(getppid())) or die; open(F, ">$ENV{T}/up");
+        select(undef, undef, undef, 0.05) until -e "$ENV{T}/go"'
+    poll_until 10 test -e "$T/up"
+    kill -STOP "${pid[a]}"
+    run -0 rlock force-release --yes --now k
+    poll_until 20 test -e "$T/got"
+    kill -CONT "${pid[a]}"
+    : >"$T/go"
+    ends_with a 79
+}
+
 @test "H93 SIGSTOP of rlock for a moment is forgiven" {
     stay a k --lease 12s --kill-after 0
     kill -STOP "${pid[a]}"

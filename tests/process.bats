@@ -57,7 +57,6 @@ load slow_files
     done
 }
 
-# RLIMIT_CPU is in seconds. The kernel's signal is blocked until rlock reads its signals.
 @test "a signal reaches a command that has joined the process group of rlock" {
     bg_up a rlock run k -- perl -e 'setpgrp(0, getpgrp(getppid())) or die; open(F, ">$ENV{T}/a.up");
         sleep 1000'
@@ -65,6 +64,7 @@ load slow_files
     is_free k
 }
 
+# RLIMIT_CPU is in seconds. The kernel's signal is blocked until rlock reads its signals.
 @test "the kernel's SIGXCPU, for a limit of rlock's own, is not handed on" {
     run -0 python3 -c '
 import os, resource, signal, sys

@@ -331,22 +331,25 @@ void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor)
     arm_timer(watchdog);
 }
 
-/* As the supervisor does: a command that runs with its group; then, with --wait-descendants, all
- * that it has left. */
+/* As the supervisor does: a command that runs with its group, or alone if it has left that empty;
+ * then, with --wait-descendants, all that it has left. The supervisor sends it to a command that
+ * was not born yet. */
 void watchdog_signal_loss(struct watchdog *watchdog)
 {
     const struct job_plan *plan = watchdog->plan;
+    const struct tree *tree = &watchdog->tree;
 
     if (!deadline_is_waived(plan) || plan->on_lost != ON_LOST_SIGNAL)
         return;
     learn_group(watchdog);
-    bool ended = tree_leader_ended(&watchdog->tree);
-    if ((ended && !plan->wait_descendants) || !run_claim_signal(watchdog->shared))
+    bool ended = tree_leader_ended(tree);
+    if (!watchdog_knows_command(watchdog) || (ended && !plan->wait_descendants) ||
+        !run_claim_signal(watchdog->shared))
         return;
     if (ended)
-        tree_signal(&watchdog->tree, plan->lost_signal);
-    else
-        tree_signal_group(&watchdog->tree, plan->lost_signal);
+        tree_signal(tree, plan->lost_signal);
+    else if (tree_signal_group(tree, plan->lost_signal) == TREE_GONE)
+        tree_signal_child(tree->procfs, tree->root, tree->group, plan->lost_signal);
 }
 
 void watchdog_acknowledge(struct watchdog *watchdog)
