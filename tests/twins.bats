@@ -84,6 +84,18 @@ dies_releasing() {
     rlock run -n k -- true
 }
 
+# The first request goes out with the greeting, before the server can tell its clock.
+@test "H154 H2 of a host whose clock is ahead, a request that was sent twice is not granted late" {
+    local -x SHIM_CLOCK_FILE=$T/clock
+    printf '%-31d\n' 3600000 >"$SHIM_CLOCK_FILE"
+    keep silence EVAL
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so late a 6s k -- sh -c 'sleep 4; exit 9'
+    ends_with a 9
+    arrives
+    is_free k
+    rlock run -n k -- true
+}
+
 @test "H154 a pause that arrives late does not pause again what was resumed" {
     rlock pause k 1h -m before # the server knows the script
     rlock resume k

@@ -206,9 +206,7 @@ static void complete_batch(struct redis_session *session, const struct answer *f
     free_batch(&ended);
 }
 
-/* Ends the connection and the batch, which may be done all the same if it went out. If that was
- * with the greeting, the server had not told its clock: nothing reliable says until when it may be
- * done. */
+/* Ends the connection and the batch, which may be done all the same if it went out. */
 static void fail_batch(struct redis_session *session, const struct answer *why)
 {
     struct answer failure = *why;
@@ -216,7 +214,6 @@ static void fail_batch(struct redis_session *session, const struct answer *why)
     hang_up(session);
     failure.verdict = VERDICT_UNKNOWN;
     failure.maybe_done = may_be_done(session);
-    failure.any_time = failure.maybe_done && session->batch.ahead;
     complete_batch(session, &failure);
 }
 

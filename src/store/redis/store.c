@@ -93,6 +93,7 @@ struct redis_store {
     bool offers;        /* an acquisition, to take the lock from a message */
     bool asking;        /* of a Cluster's node that is about to get the slot */
     bool in_time;       /* must not be done after "until" */
+    bool unbounded;     /* but may be: it went out when the server had not told its clock */
     enum form form;     /* in which the call was sent last */
     bool hears_foreign; /* its last channel is another program's */
     unsigned resent;    /* in which ways */
@@ -288,16 +289,18 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
-/* Has the call not be done after "until", when its caller does not wait any more. Before the server
- * can have told its clock, ours is a guess: if that is late, the call comes back STALE and costs
- * another trip; if it is early, it bounds less. */
+/* Has the call not be done after "until", when its caller does not wait any more. Before this
+ * server can have told its clock, ours is a guess: if that is late, the call comes back STALE and
+ * costs another trip; if it is early, it bounds less. And some users may not ask for its clock. */
 static void set_not_after(struct redis_store *store, struct moment now)
 {
+    bool up = redis_session_is_up(store->session);
     int64_t clock = redis_session_clock(store->session, now); /* 0: not told */
     int64_t left = moment_until(now, store->until) / NS_PER_MS;
     char not_after[24];
 
-    if (!clock && !redis_session_is_up(store->session))
+    store->unbounded |= !up || !clock;
+    if (!up && !clock)
         clock = clock_wall() / NS_PER_MS;
     snprintf(not_after, sizeof not_after, "%" PRId64, clock + left);
     redis_call_set(&store->call, "not_after", clock ? not_after : NULL);
@@ -361,7 +364,8 @@ static void drop_operation(struct redis_store *store)
     redis_survey_free(store->marks);
     store->survey = store->marks = NULL;
     store->listed = false;
-    store->listen = store->in_time = store->asking = store->offers = store->twice = false;
+    store->listen = store->asking = store->offers = store->twice = false;
+    store->in_time = store->unbounded = false;
     store->form = FORM_ALONE;
     store->resent = 0;
 }
@@ -379,6 +383,7 @@ static void finish_operation(struct redis_store *store, struct answer *answer)
         redis_session_close(store->session);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & RESEND_FOR_REPLICAS;
     answer->maybe_done |= store->twice && store->call.script == &script_acquire;
+    answer->any_time = answer->maybe_done && store->unbounded;
     drop_operation(store);
     store->report.sent = false;
     store->base.operation.done(store->base.operation.arg, answer);
