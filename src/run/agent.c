@@ -212,7 +212,6 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     watch_lease(agent, lease);
     atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
     run_disclaim_end(agent->shared);                /* of a grant that was taken back */
-    atomic_store(&agent->shared->lease_end, 0);
     atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
     if (!has_printer(agent))
