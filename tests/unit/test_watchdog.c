@@ -363,6 +363,49 @@ static bool kills_stop_command_first(void)
     return killed_first == -3000000 && killed == -4000000;
 }
 
+static pid_t stop_of_other;
+static bool has_outlived; /* that process, the end of the watch */
+
+static void on_end_of_watch(void *arg)
+{
+    siginfo_t info = {0};
+
+    has_outlived = waitid(P_PID, (id_t)stop_of_other, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                   info.si_pid == 0;
+    loop_stop(arg);
+}
+
+/* KILL is due, and the supervisor is stopped beside its command of --stop, which is not among the
+ * processes of the command, as it could not get into that one's cgroup. Returns whether it is
+ * killed before nothing counts as left. */
+static bool kills_stop_command_of_other(void)
+{
+    struct procfs procfs = {0};
+    struct loop *loop = loop_new();
+    struct loop_timer most = {.fire = on_time, .owner = loop};
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    stop_of_other = fork();
+    while (stop_of_other == 0)
+        pause();
+    has_outlived = true;
+    watchdog.tree =
+        (struct tree){.procfs = &procfs, .root = getpid(), .except = stop_of_other, .leader = -1};
+    watchdog.cleared = on_end_of_watch;
+    atomic_store(&shared.stop_note.group, stop_of_other);
+    bool opened = procfs_open(&procfs) == 0;
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_MS), NS_PER_SEC});
+    loop_arm(loop, &most, moment_plus(moment_now(), 20 * NS_PER_SEC));
+    loop_run(loop);
+    run_disclaim_end(&shared);
+    syscall(SYS_kill, stop_of_other, SIGKILL);
+    waitpid(stop_of_other, NULL, 0);
+    loop_free(loop);
+    procfs_close(&procfs);
+    return opened && !has_outlived;
+}
+
 /* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
  * Returns after how many ms the command gets KILL. */
 static int64_t end_suspended(int64_t ns, int64_t lease)
@@ -435,6 +478,7 @@ int main(void)
     tap_ok(tells_of_newborn(),
            "a command is born between look and KILL: it has not ended by itself");
     tap_ok(kills_stop_command_first(), "the command of --stop is killed before the command");
+    tap_ok(kills_stop_command_of_other(), "so is that of a stopped supervisor, wherever it is");
     tap_ok(tells_before_term(), "the supervisor is told of a loss before its command gets TERM");
     tap_ok(hears_before_it_acts(), "what the supervisor has said is heard before TERM");
     tap_ok(looks_in_time(), "KILL does not wait for the next look");
