@@ -96,6 +96,22 @@ dies_releasing() {
     rlock run -n k -- true
 }
 
+@test "H154 H2 of a host whose clock is ahead, a request of a dead agent is not granted late" {
+    local -x SHIM_CLOCK_FILE=$T/clock
+    printf '%-31d\n' 3600000 >"$SHIM_CLOCK_FILE"
+    bg a sh -c 'await "$T/begin"
+        LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so exec "$RLOCK" run -u "$1" \
+            --connect-timeout 2s k -- sh -c "sleep 4; exit 9"' - "$LATE_URL"
+    keep "${pid[a]}" EVAL
+    : >"$T/begin"
+    says_late kept
+    kill -CONT "${pid[a]}"
+    ends_with a 9
+    arrives
+    is_free k
+    rlock run -n k -- true
+}
+
 @test "H154 a pause that arrives late does not pause again what was resumed" {
     rlock pause k 1h -m before # the server knows the script
     rlock resume k

@@ -29,11 +29,13 @@
  *   -------------|-----------------------------------|-------------------------------------------
  *   any          | the work of a later one: an entry | its number ("numbered"), at a store with
  *                | or a place of this owner          | scripts (lua/attempts.lua)
- *   acquisition  | nothing of this owner             | its timeout; before that, the bar of the
- *                |                                   | release, where a request may be under way
- *                |                                   | ("doubt": it was not answered, or was sent
- *                |                                   | twice). If one that was answered comes once
- *                |                                   | more, its grant is nobody's for a lease.
+ *   acquisition  | nothing of this owner             | its timeout; before that, or if it went out
+ *                |                                   | before the store had told its clock, the
+ *                |                                   | bar of the release, where a request may be
+ *                |                                   | under way ("doubt": it was not answered, or
+ *                |                                   | sent twice, or its process has died). If
+ *                |                                   | one that was answered comes once more, its
+ *                |                                   | grant is nobody's for a lease.
  *   renewal      | nothing of this owner             | it makes nothing; where the store has
  *                |                                   | forgotten a lock, as an acquisition
  *   release      | nothing later of this owner       | nothing: its sender was done
@@ -447,13 +449,11 @@ static void begin_holding(struct keeper *keeper)
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
-/* Holds a lock that a process that died had acquired. The last request of that may be executed
- * until the lease ends. */
+/* Holds a lock that a process that died had acquired. */
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
     keeper->state = HELD;
     keeper->doubt.state = STORE_HAS_TOLD;
-    keeper->doubt.until = past->lease.end;
     keeper->lease = past->lease;
     keeper->release_unanswered = past->released;
     note_grants(keeper, past->grants);
@@ -1193,6 +1193,8 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
     struct keeper *keeper = make_keeper(loop, store, plan, events, arg);
 
     keeper->began = past->began;
+    /* A request of the process that died may have gone out before the store had told its clock. */
+    keeper->doubt.unlimited = true;
     if (past->held) {
         outage_inherit(&keeper->outage, past->lease.end);
         continue_holding(keeper, past);
