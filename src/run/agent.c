@@ -369,11 +369,12 @@ static void take_release(struct agent *agent, const struct agent_order *order)
 /* The watchdog has seen that nothing runs under the lock any more: releases it, so that the next
  * waiter need not wait for the lease to end. A supervisor that has acknowledged it may have been
  * killed before it announced its command, so it counts as used. An end that is seen after that of
- * the lease is for the supervisor to judge (job_judge_end()). */
+ * the lease is for the supervisor to judge (job_judge_end()). By the clock as it is now: the host
+ * may have slept before this process looked at the command. */
 static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
-    bool late = moment_reached(agent->watchdog.known.lease.end, loop_now(agent->loop));
+    bool late = moment_reached(agent->watchdog.known.lease.end, moment_now());
     bool killed = agent->presence.state == PRESENCE_DEAD;
     bool used = watchdog_knows_command(&agent->watchdog) || (killed && agent->state == HOLDING);
     struct lock_end end = {.how = fate_ending(agent->fate)};
