@@ -275,6 +275,22 @@ at_birth() { # NAME K [OPTION...]
     [[ ! -e $T/stopped ]]
 }
 
+@test "H75 all that the agent says to a stopped rlock is refused: its command has ended in time" {
+    need_strace
+    stay a k --lease 9s
+    poll_until 10 has_agent a
+    suspend a STOP
+    refuses "$agent" 10000
+    : >"$T/a.go"
+    poll_until 20 gone "$agent"
+    test -s "$T/refused"
+    is_free k
+    sleep 9 # beyond the lease
+    kill -CONT "${pid[a]}"
+    ends_with a 9
+    run ! grep 'lock lost\|could not be released' "$T/a.err"
+}
+
 @test "H164 a release that failed while rlock stood still is reported" {
     stay a k
     has_agent a

@@ -102,6 +102,14 @@ static void send_plain(struct agent *agent, enum report_kind kind)
     send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
+/* Says REPORT_OVER, which the peer finds in the shared page where its message is refused. */
+static void send_last(struct agent *agent, const struct agent_report *over)
+{
+    agent->shared->last = *over;
+    atomic_store(&agent->shared->over, true);
+    send_report(agent, over);
+}
+
 /* Tells the supervisor why the lock is lost: loss is a REPORT_LOST. */
 static void report_loss(struct agent *agent, const struct agent_report *loss)
 {
@@ -315,7 +323,7 @@ static void on_over(void *arg, const struct keeper_end *end)
         over.news = run_news_failure(end, agent->plan->keeper.request.key_count);
         break;
     }
-    send_report(agent, &over);
+    send_last(agent, &over);
     loop_stop(agent->loop);
 }
 
@@ -387,8 +395,10 @@ static void release_unheld(void *arg)
         take_release(agent, &agent->order);
         return;
     }
-    if (agent->fate != FATE_LOST && !late)
+    if (agent->fate != FATE_LOST && !late) {
+        atomic_store(&agent->shared->cleared, true);
         send_plain(agent, REPORT_CLEARED);
+    }
     release_lock(agent, used ? &end : NULL);
 }
 
@@ -679,7 +689,7 @@ static int refuse_plan(struct agent *agent, int status, const char *why)
         .status = status,
         .news = {.event = RUN_FAILED, .reason = run_reason_text(why)}};
 
-    send_report(agent, &over);
+    send_last(agent, &over);
     outbox_finish(agent->outbox, REPORT_NS);
     return 1;
 }

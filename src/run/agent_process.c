@@ -119,6 +119,8 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
 
     run_claim_grant(agent->shared);
     atomic_store(&agent->shared->stop_command, 0); /* it has died with its agent */
+    atomic_store(&agent->shared->cleared, false);  /* all that it said has been heard */
+    atomic_store(&agent->shared->over, false);
     if (fork_agent(agent, agent->loop, &task, brief, arg) == 0) {
         outbox_free(before.outbox);
         close(before.channel);
@@ -158,18 +160,34 @@ void agent_process_await(struct agent_process *agent, struct moment since)
         loop_arm(agent->loop, &agent->nudge, due);
 }
 
+/* Returns whether the agent has noted a report in the shared page that was not heard, and which:
+ * its last word only when it is gone, as all that comes before has been heard then. */
+static bool hear_note(const struct agent_process *agent, struct agent_report *report)
+{
+    if (!agent->releasing && atomic_load(&agent->shared->cleared)) {
+        *report = (struct agent_report){.kind = REPORT_CLEARED};
+        return true;
+    }
+    if (!agent->gone || agent->over || !atomic_load(&agent->shared->over))
+        return false;
+    *report = agent->shared->last;
+    return true;
+}
+
 bool agent_process_hear(struct agent_process *agent, struct agent_report *report)
 {
     int none, got = 0;
 
     if (!agent->gone)
         got = channel_receive(agent->channel, report, sizeof *report, &none);
+    /* A process of its own may keep its end of the channel open. */
+    agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);
+    if (got <= 0)
+        got = hear_note(agent, report);
     if (got > 0) {
         agent->releasing |= report->kind == REPORT_CLEARED;
         agent->over |= report->kind == REPORT_OVER;
     }
-    /* A process of its own may keep its end of the channel open. */
-    agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);
     return got > 0;
 }
 
