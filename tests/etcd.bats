@@ -79,8 +79,9 @@ is_kept_alive() {
     run -0 rlock init --minimum-version 1.0.0
 }
 
-# all_asked: five readers of 32 KEYs, and one of the last of these, hear that another wants them.
-all_asked() {
+# all_holders_end_when_asked: five readers of 32 KEYs, and one of the last of these, hear that
+# another command wants them.
+all_holders_end_when_asked() {
     local name keys
     mapfile -t keys < <(seq -f "$key-%g" 32)
     for name in r{1..5}; do
@@ -95,8 +96,8 @@ all_asked() {
     all_end 79 30 r{1..5} last
 }
 
-@test "a call that tells more than one transaction of etcd takes: all that are asked hear of it" {
-    once_of 3 all_asked
+@test "--replace asks more holders than fit in one transaction of etcd: all of them hear of it" {
+    once_of 3 all_holders_end_when_asked
 }
 
 @test "acquire, renew and release, --at-least, --unless-done, pauses of a KEY, and latches work" {
@@ -451,6 +452,15 @@ passes_by() {
     answering web 'HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno'
     run -69 rlock run -u "etcd://127.0.0.1:$port" --server-wait 0 k -- true
     [[ $output == *'not a database server of that kind'* ]]
+    bg_prints redis python3 -uc '
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1])
+while True:
+    with server.accept()[0] as client:
+        client.recv(100000)'
+    run -69 rlock run -u "etcd://127.0.0.1:$(<"$T/redis.out")" --server-wait 0 k -- true
+    [[ $output == *'without an answer; it may be no etcd'* ]]
 }
 
 # another DATA: a member of a cluster of its own, "other", with its data there.

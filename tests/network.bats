@@ -223,6 +223,16 @@ other_server() {
     [[ ! -e $T/run ]]
 }
 
+@test "a URL that names a directory or a file in place of a Unix socket: 69, and what it is" {
+    mkdir "$T/folder"
+    touch "$T/file"
+    run -69 --separate-stderr rlock run --server-wait 0 -u "unix://$T/folder" k -- true
+    stderr_line '^rlock: k: cannot reach unix://.*/folder: it is a directory, not a socket$'
+    stderr_line '^hint: unixsocket, '
+    run -69 --separate-stderr rlock run --server-wait 0 -u "unix://$T/file" k -- true
+    stderr_line '^rlock: k: cannot reach unix://.*/file: it is not a socket$'
+}
+
 @test "a Unix socket whose queue of new connections is full is waited for" {
     other_server --tcp-backlog 1
     kill -STOP "${pid[other]}"

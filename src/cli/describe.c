@@ -433,6 +433,7 @@ static const char *const hints[HINTS] = {
     [HINT_NO_PASSWORD] = "name a user in the URL, or leave the password out",
     [HINT_SOCKET] =
         "unixsocketperm 770, in its configuration, lets the socket's group in; so must directories",
+    [HINT_NO_SOCKET] = "unixsocket, in its configuration, names the file that the URL must name",
 };
 
 const char *hint_words(enum cause cause, enum hint hint)

@@ -190,6 +190,8 @@ static bool is_about_tls(CURLcode code)
 
 /* A server of HTTP/1.1, such as a proxy, ends a connection that begins with HTTP/2. */
 #define NO_GRPC "no answer by gRPC, which takes HTTP/2 all the way to etcd"
+/* As Redis does, which takes HTTP for an attack. */
+#define NO_ANSWER "it ends the connection without an answer; it may be no etcd"
 
 /* Words why libcurl has failed. mute: a server that ends the first connection, and says nothing,
  * speaks no gRPC. A request that may have gone out may be done. Returns 0, for a status. */
@@ -197,6 +199,7 @@ static long fail_by_code(CURLcode code, enum http_form form, struct host_error *
 {
     bool sent = !is_unsent(code) && !is_about_tls(code);
     bool mute = sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.has_spoken;
+    bool silent = code == CURLE_GOT_NOTHING && !http.has_spoken;
     bool strange = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
 
     host_error_set(why,
@@ -205,6 +208,7 @@ static long fail_by_code(CURLcode code, enum http_form form, struct host_error *
                    : strange                          ? WIRE_STRANGER
                                                       : WIRE_UNREACHABLE,
                    mute         ? NO_GRPC
+                   : silent     ? NO_ANSWER
                    : *http.said ? http.said
                                 : curl_easy_strerror(code));
     why->maybe_done = sent;

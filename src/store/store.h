@@ -215,7 +215,8 @@ enum hint {
     HINT_MAXMEMORY,
     HINT_REQUIREPASS,
     HINT_NO_PASSWORD,
-    HINT_SOCKET, /* this user may not connect to its Unix socket */
+    HINT_SOCKET,    /* this user may not connect to its Unix socket */
+    HINT_NO_SOCKET, /* the URL names another file */
 
     HINTS
 };

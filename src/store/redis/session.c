@@ -1,6 +1,6 @@
-/* Read from the table of the phases, near the end: it has what each does when its time is up, when
- * the connection breaks, and with a reply. A new phase is a row there, a new command to each server
- * that it meets a step in greeting.c. find/locate.c finds the server. */
+/* Start reading at the table of the phases, near the end. It says what each phase does when its
+ * time is up, when the connection breaks, and with a reply. A new phase is a row there, a new
+ * command to each server that it meets a step in greeting.c. find/locate.c finds the server. */
 #include "store/redis/session.h"
 #include "base/backoff.h"
 #include "base/mem.h"
@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum phase {
     PHASE_DOWN,
@@ -285,13 +286,28 @@ static void fail_soon(struct redis_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
+/* Returns what is wrong with the file of a Unix socket, or NULL: Linux says of any file that it
+ * refuses a connection. path: NULL for a server without one. */
+static const char *fault_of_socket(const char *path)
+{
+    struct stat file;
+
+    if (!path || stat(path, &file) < 0 || S_ISSOCK(file.st_mode))
+        return NULL;
+    return S_ISDIR(file.st_mode) ? "it is a directory, not a socket" : "it is not a socket";
+}
+
 /* Fails by errno. No connection could be begun: the one before may have the last descriptor. */
 static void fail_by_errno(struct redis_session *session)
 {
-    bool kept_out = errno == EACCES && session->url->path;
+    int error = errno;
+    const char *path = session->url->path;
+    const char *fault = error == ECONNREFUSED ? fault_of_socket(path) : NULL;
 
-    answer_fail(&session->failure, cause_of_errno(errno), "%s", strerror(errno));
-    session->failure.hint = kept_out ? HINT_SOCKET : HINT_NONE;
+    answer_fail(&session->failure, cause_of_errno(error), "%s", fault ? fault : strerror(error));
+    session->failure.hint = fault                     ? HINT_NO_SOCKET
+                            : error == EACCES && path ? HINT_SOCKET
+                                                      : HINT_NONE;
     former_conn_leave(&session->former);
     fail_soon(session);
 }
