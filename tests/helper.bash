@@ -49,7 +49,7 @@ need_strace() {
 # start_file [REDIS OPTION...]: for setup_file.
 start_file() {
     [[ -x $RLOCK && -x $RLOCK_TEST_TOOLS/faultproxy ]] || {
-        echo "no program $RLOCK or no tools in $RLOCK_TEST_TOOLS: make check builds them"
+        echo "no program $RLOCK or no tools in $RLOCK_TEST_TOOLS: make check-programs builds them"
         return 1
     }
     trace_errors_only
