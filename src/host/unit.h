@@ -1,5 +1,5 @@
 /* A unit is what one run of a script, or one command, has read and written: it is committed as a
- * whole, or done again from the start. Nothing else is known of the store meanwhile. */
+ * whole, or done again from the start. The script sees only the records that are in its unit. */
 #pragma once
 
 #include "host/record.h"

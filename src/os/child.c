@@ -1,5 +1,5 @@
-/* Read from child_start(); become_command() is what the new process does, and
- * child_next_change() hears of it. */
+/* Start reading at child_start(). become_command() is what the new process does before it is the
+ * command; child_next_change() tells what has happened to it. */
 #include "os/child.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Read from tree_signal(); belongs_to_tree() says what is of the tree. */
+/* Start reading at tree_signal(). belongs_to_tree() says which processes are of the tree. */
 #include "os/tree.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Read from start_operation(), which chooses the node to ask, and on_answer(), which says what
- * comes next. */
+/* Start reading at start_operation(), which chooses the node to ask, and at on_answer(), which
+ * decides what to do next. */
 #include "store/cluster/cluster.h"
 
 #include <stdio.h>

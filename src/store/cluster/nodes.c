@@ -1,4 +1,5 @@
-/* Read from cluster_nodes_read(), and on_answer(), which says whether the map is known now. */
+/* Start reading at cluster_nodes_read(), and at on_answer(), which decides whether it is known now
+ * which node has which slots. */
 #include "store/cluster/nodes.h"
 
 #include <hiredis/hiredis.h>

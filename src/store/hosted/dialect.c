@@ -7,10 +7,12 @@
 
 #include "base/mem.h"
 
-/* Names are compared by their bytes: an index in the order of a locale misses rows under another C
- * library, as of a standby that is promoted. The views are for people. They split a record into its
- * lines (host/record.h), and those of holders and waiters into their words (rules/lua/lock.lua). A
- * view belongs to the user who made it first. */
+/* COLLATE "C" compares the names of records by their bytes. An index in the order of a locale would
+ * miss rows where another C library orders them otherwise, as on a standby of another distribution.
+ *
+ * The views show people who holds a lock and who waits for it. They split a record into its lines
+ * (host/record.h), and the line of a holder or waiter into words (rules/lua/lock.lua). IF: only the
+ * user who has made a view may replace it. */
 static const char *const postgresql_schema[] = {
     "CREATE TABLE IF NOT EXISTS @record (\n"
     "    name text COLLATE \"C\" PRIMARY KEY,\n"

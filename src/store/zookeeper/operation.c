@@ -1,4 +1,5 @@
-/* Read from zk_send() and zk_heard(): each step is between them; zk_tell() ends an operation. */
+/* Start reading at zk_send() and zk_heard(). Each step of an operation sends requests by the one,
+ * and gets their answers from the other; zk_tell() ends the operation. */
 #include "store/zookeeper/operation.h"
 
 #include <stdio.h>

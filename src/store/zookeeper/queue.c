@@ -1,6 +1,6 @@
-/* Read from zk_queue_read(), which makes contenders of the children of a node, and
- * zk_queue_in_the_way(). A note for a node's data goes into zk_node_data_print() and
- * zk_node_data_parse(). */
+/* Start reading at zk_queue_read(), which makes contenders of the children of a node, and at
+ * zk_queue_in_the_way(), which says whom one of them waits for. To keep something more in the data
+ * of a node, change zk_node_data_print() and zk_node_data_parse(). */
 #include "store/zookeeper/queue.h"
 
 #include <ctype.h>

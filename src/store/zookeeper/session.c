@@ -1,5 +1,5 @@
-/* Read from zk_session_send(): the batch goes out on the connection that is up, or the way to a
- * server begins. timed_out(), on_bytes() and on_broken() have what each phase does next. */
+/* Start reading at zk_session_send(): it sends the batch if a connection is up, and otherwise
+ * begins to connect. timed_out(), on_bytes() and on_broken() have what each phase does next. */
 #include "store/zookeeper/session.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* A look at locks: which there are, and who holds them and waits for them.
- *
- * FIND NAMES, unless all are known; LIST the branches of each; READ what is in the nodes. */
+/* A survey of locks: which there are, who holds them, and who waits for them. It has three steps:
+ * found_names() hears which KEYs there are, unless all were named; listed_branches() hears which
+ * nodes a KEY has in each of its branches (enum zk_branch); read_nodes() hears what is in them. */
 #include "store/zookeeper/survey.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Read from ask_server(). To ask a server for more, add a function there, and one that hears the
- * replies and notes them in struct server_facts (judge.h); judge.c makes findings of these. */
+/* Start reading at ask_server(). To ask a server for more, add a function there, and one that notes
+ * the replies in struct server_facts (judge.h), of which judge.c makes findings. */
 #include "store/redis/doctor/checkup.h"
 #include "base/decimal.h"
 #include "base/mem.h"

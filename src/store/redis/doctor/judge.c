@@ -1,5 +1,5 @@
-/* Read from judge_server(): it calls a function for each finding. To add one, add a call there, and
- * rows to tests/unit/test_judge.c. */
+/* Start reading at judge_server(), which calls a function for each finding. To add one, add a call
+ * there, and rows to tests/unit/test_judge.c. */
 #include "store/redis/doctor/judge.h"
 
 #include <inttypes.h>

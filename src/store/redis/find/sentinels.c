@@ -1,6 +1,7 @@
-/* Read from sentinels_ask(): each Sentinel goes its own way, step by step (enum step), and
- * on_word() counts their words. A new question is one of QUESTIONS; hear_answers() judges the
- * replies. */
+/* Start reading at sentinels_ask(). Each Sentinel is connected to and asked by itself, step by
+ * step (enum step). hear_answers() makes of its replies a struct sentinel_word, its vote for a
+ * master; on_word() decides whether there are votes enough. To ask for more, add a question before
+ * QUESTIONS. */
 #include "store/redis/find/sentinels.h"
 #include "base/decimal.h"
 #include "base/mem.h"
