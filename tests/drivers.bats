@@ -25,9 +25,9 @@ teardown() {
     end_processes
 }
 
-# unfit: each row LIE|CHECK|WORDS of standard input: the doctor says so of that liar; of all of them
-# at the same time, as it looks for a certain time.
-unfit() {
+# liars_are_unfit: standard input has a row LIE|CHECK|WORDS for each liar. The doctor finds it unfit
+# by that CHECK, with these WORDS. All are examined at the same time: each takes half a minute.
+liars_are_unfit() {
     local lie check words row rows
     mapfile -t rows
     for row in "${rows[@]}"; do
@@ -242,44 +242,44 @@ END
 }
 
 @test "the doctor: a driver is unfit if a get returns other bytes than were put, or not all" {
-    unfit <<'END'
+    liars_are_unfit <<'LIE|CHECK|WORDS'
 cut|bytes|other bytes
 trim|bytes|other bytes
 torn|lost|other bytes
 half|lost|fewer bytes than its LENGTH
 lost|bytes|another text
 case|bytes|a get of RLOCK-DOCTOR, which is not there, returns a value
-END
+LIE|CHECK|WORDS
 }
 
 @test "the doctor: a driver is unfit if its answers are not those of the protocol" {
-    unfit <<'END'
+    liars_are_unfit <<'LIE|CHECK|WORDS'
 strange|bytes|no answer of the protocol: well done
 versions|bytes|no answer of the protocol: done two words
 length|bytes|no answer in time
-END
+LIE|CHECK|WORDS
 }
 
 @test "the doctor: a driver is unfit if it replaces a key without comparing the version" {
-    unfit <<'END'
+    liars_are_unfit <<'LIE|CHECK|WORDS'
 create|create|replaces a key
 never|create|replaces a key
 race|race|does not compare and set
-END
+LIE|CHECK|WORDS
 }
 
 @test "the doctor: a driver is unfit if a refused put is done, or a version or record is old" {
-    unfit <<'END'
+    liars_are_unfit <<'LIE|CHECK|WORDS'
 refused|race|was done
 hash|versions|comes twice
 stale|reads|what was there before
-END
+LIE|CHECK|WORDS
 }
 
 @test "the doctor: a driver is unfit if its list lacks a key, or its clock stops or runs back" {
-    unfit <<'END'
+    liars_are_unfit <<'LIE|CHECK|WORDS'
 unlisted|list|lacks a key
 clock|date|off within
 backwards|date|off within
-END
+LIE|CHECK|WORDS
 }

@@ -72,7 +72,8 @@ stop_recipe() {
     ends_with recipe 79
 }
 
-# ends_only_by_stop TITLE: its work ends with the command, and not without --stop.
+# ends_only_by_stop TITLE: when the lock of that recipe is taken away, the work on the other host
+# ends, but continues if --stop is left out.
 ends_only_by_stop() {
     stopped "$1"
     [[ $name == bench-[0-9]* ]]
@@ -83,7 +84,7 @@ ends_only_by_stop() {
     elsewhere kill "$name"
 }
 
-@test "H151 docker, kubectl, systemd-run: the work ends with the command, and not without --stop" {
+@test "H151 docker, kubectl, systemd-run: --stop ends the work there, which continues without it" {
     ends_only_by_stop docker
     ends_only_by_stop kubectl
     ends_only_by_stop systemd-run

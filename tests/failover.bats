@@ -100,7 +100,7 @@ all_renewed() {
     hold x k --lease 60s
     queue w k
     poll_until 5 has_clients a 2
-    cut_off a watcher
+    cut_off a sentinels
     poll_until 20 all_name b
     # The old one has not been told.
     has_role a master
@@ -112,10 +112,10 @@ all_renewed() {
 }
 
 @test "H38 a lock that the new master never had is lost, soon" {
-    cut_off a copier
+    cut_off a replica
     poll_until 5 eval '[[ $(on b info replication) == *master_link_status:down* ]]'
     at_work x k forever --lease 60s
-    cut_off a watcher
+    cut_off a sentinels
     poll_until 20 all_name b
     has_role a master
     work y k 1
@@ -126,7 +126,7 @@ all_renewed() {
 }
 
 @test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
-    cut_off a copier
+    cut_off a replica
     poll_until 5 eval '[[ $(on b info replication) == *master_link_status:down* ]]'
     at_work x k forever --lease 60s
     queued k work y k 1
@@ -156,15 +156,15 @@ all_renewed() {
     within -60000 15000 "$(overlap x y)"
 }
 
-@test "H39 leases shorter than the time between looks: no overlap is as long as a lease" {
-    # At all times between two looks.
+@test "H39 a lease too short to hear of a failover in time: two hold it for less than a lease" {
+    # Each begins at another moment between two questions to the Sentinels.
     for i in {1..6}; do
         at_work "x$i" "k$i" 30 --lease 4s
         sleep 0.7
     done
-    cut_off a copier
+    cut_off a replica
     sleep 4.1 # until the leases that the replica has heard of are over
-    cut_off a watcher
+    cut_off a sentinels
     poll_until 20 all_name b
     has_role a master
     for i in {1..6}; do
@@ -240,7 +240,7 @@ change_password_of_sentinels() {
     poll_until 15 is_synchronised b
     echo fresh >"$T/watch"
     change_password_of_sentinels fresh
-    cut_off a watcher
+    cut_off a sentinels
     b_is_master
     poll_until 30 has_clients b 2
     ends_well x

@@ -22,13 +22,14 @@ teardown() {
     helper_teardown
 }
 
-# lagging NAME [REDIS OPTION...]: a replica that hears of nothing any more after "lag NAME".
-lagging() {
+# replica_by_link NAME [REDIS OPTION...]: starts a replica that is connected by a link, NAME-link.
+replica_by_link() {
     start_proxy "$1-link" 127.0.0.1:0 "127.0.0.1:$MASTER_PORT"
     replica_start "$1" --replicaof 127.0.0.1 "${proxy[$1-link]##*:}" "${@:2}"
 }
 
-lag() {
+# cut_link NAME: the replica of that name hears of nothing any more.
+cut_link() {
     fault_of "$1-link" drop down
 }
 
@@ -41,8 +42,8 @@ take_over() {
 }
 
 @test "H38 the replica that takes over lacks the lock: the holder keeps it, no other gets it" {
-    lagging one
-    lag one
+    replica_by_link one
+    cut_link one
     at_work a k forever --lease 12s
     take_over one
     # The first client; this one may be before the holder.
@@ -56,8 +57,8 @@ take_over() {
 }
 
 @test "H38 the holder is killed as well: the next one has it after one lease, not before" {
-    lagging one
-    lag one
+    replica_by_link one
+    cut_link one
     at_work a k forever --lease 9s
     stop_both a # it does not have it again
     take_over one
@@ -70,11 +71,11 @@ take_over() {
     ((end_of_a < $(awk '$1 == "b" { print $3; exit }' "$LOG")))
 }
 
-@test "H38 a replica with the lock of the holder before: the present one keeps it" {
-    lagging one
+@test "H38 the new master has only the lock of the holder before: the present holder keeps it" {
+    replica_by_link one
     stay before k --lease 9s
     poll_until 5 eval '[[ $(on one hexists "rlock:{k}" s) == 1 ]]'
-    lag one
+    cut_link one
     ends_well before
     at_work a k forever --lease 12s
     take_over one
@@ -99,8 +100,8 @@ take_over() {
 @test "H36 H37 of two replicas the one without the lock is promoted: the lock is renewed there" {
     number=$(free_ports 1)
     replica_start one
-    lagging two --port "$number" --bind 127.0.0.1
-    lag two
+    replica_by_link two --port "$number" --bind 127.0.0.1
+    cut_link two
     at_work a k forever --lease 12s --replicas 1
     take_over two
     on one replicaof 127.0.0.1 "$number" >/dev/null

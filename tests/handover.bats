@@ -56,8 +56,9 @@ offers_anew() {
     ends_with w 0
 }
 
-# forge: as one who may read the lock as well; nothing while w has asked and not heard.
-forge() {
+# forge_message: publishes that w has the lock now, as a client can that may read the lock. Sends
+# nothing while w waits for an answer, as it has no token then. Succeeds when w has lost the lock.
+forge_message() {
     redis eval "local place = redis.call('HGET', KEYS[1], 'q:1') or ''
         local owner, token = string.match(place, '^%d+ (%S+) .* offer=([^/]+)')
         return token and redis.call('PUBLISH', KEYS[1] .. ':' .. owner, token .. ' 5 0')" \
@@ -65,10 +66,10 @@ forge() {
     contains "$T/w.err" 'lock lost'
 }
 
-@test "H136 a client that reads the token can start a command, which the renewal behind it ends" {
+@test "H136 a forged message with the right token starts a command, which its first renewal ends" {
     hold a k --lease 60s
     queue_for w k
-    poll_until 10 forge
+    poll_until 10 forge_message
     ends_with w 79
     contains "$T/w.err" 'the store has given it to'
     held k

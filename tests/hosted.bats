@@ -245,15 +245,16 @@ served() {
 }
 
 @test "H9 MariaDB: a waiter that cannot have a second connection keeps its place" {
+    # Each renewal of a lock or a place makes a new version of the lock's record.
     version() { database_sql mysql "SELECT version FROM rlock_record WHERE name = 'rlock:{k}'"; }
-    later() { (($(version) > before + 2)); }
+    place_is_renewed() { (($(version) > before + 2)); }
     with_database mysql
     hold a k --lease 60s
     queue b k
     poll_until 15 sleepers 1
     database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS 2"
     before=$(version)
-    poll_until 30 later
+    poll_until 30 place_is_renewed
     database_sql mysql "ALTER USER locker@'%' WITH MAX_USER_CONNECTIONS 0"
     terminate a
     ends_with b 0

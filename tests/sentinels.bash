@@ -166,16 +166,17 @@ server_signal() {
     kill "-$2" "$(server_pid "$1")"
 }
 
-# cut_off a|b USER: from whoever comes as that user, the Sentinels (watcher) or the replica
-# (copier). The others still reach it.
+# cut_off a|b FROM: from the "sentinels", or from its "replica". The others still reach it.
 cut_off() {
+    local -A users=([sentinels]=watcher [replica]=copier)
+    local user=${users[$2]}
     disturb
-    on "$1" acl setuser "$2" off
-    [[ $2 != watcher ]] || impatient
+    on "$1" acl setuser "$user" off
+    [[ $2 != sentinels ]] || impatient
     # Whose password is refused is the default user, as which a Sentinel must not see the server
     # either.
     on "$1" acl setuser default -ping -info -replicaof -slaveof
-    on "$1" client kill user "$2"
+    on "$1" client kill user "$user"
 }
 
 # on NAME COMMAND...: asks one of them, with $REDISCLI_AUTH where it wants a password, and a

@@ -50,7 +50,7 @@ setup_file() { databases_start; }
     in_turn 30 b
 }
 
-@test "H119 names are what they are: in capitals, with an accent, of 512 bytes" {
+@test "H119 KEYs that differ in capitals, an accent or the last of 512 bytes are different locks" {
     each_database
     long=$(printf 'x%.0s' {1..511})
     stay a deploy

@@ -135,7 +135,7 @@ no_controls() { # in $output, but for the ends of lines
     run -0 rlock status -q k
 }
 
-@test "labels: control characters are escaped in text; other scripts, quotes, very long ones" {
+@test "labels: control characters are escaped; other scripts and quotes stay; a long one is cut" {
     printf -v long '%0800d' 0
     hold l long --label "größe 漢字 \"quoted\" \\ back $long"
     status_json long '.[0].holders[0].label | startswith("größe 漢字 \"quoted\" \\ back 000000000")'

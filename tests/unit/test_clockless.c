@@ -331,7 +331,9 @@ static void test_round_trip(void)
     host_end(&reader);
 }
 
-/* A host that counts on from a Date takes it for what it may be, within 1 %. */
+/* A host was told a Date between "asked" and "read". At "now", it is at least that Date plus the
+ * time since "read", and at most that plus the time since "asked", each within 1 %, as clocks
+ * drift. */
 static void test_later(void)
 {
     static const struct {
