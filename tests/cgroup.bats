@@ -90,6 +90,21 @@ cgroup_is_gone() {
     ends_with a 79
 }
 
+@test "the agent is killed beside its --stop: what that has started does not outlive the lock" {
+    bg a rlock run --cgroup --lease 9s --kill-after 60s --stop \
+        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done"; true' k -- \
+        sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+    poll_until 10 holds a k
+    agent=$(agent_of "${pid[a]}")
+    kill -STOP "${pid[a]}"
+    working s
+    kill -KILL "$agent"
+    kill -CONT "${pid[a]}"
+    run -0 rlock run k -- true
+    no_more s
+    ends_with a 79
+}
+
 @test "--cgroup: each process in the cgroup gets TERM before KILL, hidden ones as well" {
     bg_up a rlock run --cgroup k -- sh -c 'trap "echo TERM >\"\$T/termed\"; exit" TERM
         setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; : >$T/a.up

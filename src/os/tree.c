@@ -736,7 +736,8 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
 
     if (!cgroup_exists(tree->cgroup))
         return signal_processes(tree, signo);
-    if (!whole && signal_processes(tree, signo) == TREE_LIVE)
+    bool lives = (!whole || tree->strays) && signal_processes(tree, signo) == TREE_LIVE;
+    if (lives && !whole)
         return TREE_LIVE;
     /* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one
      * of the descriptors that are kept for /proc; where they fail nevertheless, the processes are
@@ -750,6 +751,8 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
         procfs_end(tree->procfs);
     if (fails && populated != 0)
         signal_processes(tree, signo);
+    if (lives)
+        return TREE_LIVE;
     return populated == 0 ? TREE_GONE : populated == 1 ? TREE_LIVE : TREE_UNSEEN;
 }
 

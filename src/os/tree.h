@@ -8,7 +8,8 @@
  * and the descendants of them all.
  *
  * Where the command has a cgroup of its own, that is the tree, and the kernel kills it as a whole;
- * only TERM goes to the processes that are found, and KILL while one of them may be let off.
+ * only TERM goes to the processes that are found, and KILL while one of them may be let off. The
+ * agent's command of --stop is outside the cgroup; once it was there, what is found counts, too.
  *
  * Without a usable /proc, only the command's process group is known of the tree. */
 #pragma once
@@ -33,6 +34,7 @@
 struct tree {
     struct procfs *procfs;
     const struct cgroup *cgroup; /* all that is in it is the tree; NULL, or none: as above */
+    bool strays;                 /* and so is what can be found besides */
     pid_t root;                  /* the supervisor; 0: it is dead */
     pid_t except;                /* the agent */
     bool lenient;                /* agents and renewers are not killed yet */
