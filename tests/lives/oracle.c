@@ -1430,7 +1430,7 @@ static void note_end_of_script(const struct proc *process)
     const struct run *run = process->run;
 
     if (process == run->command)
-        script.ended = world.now;
+        script.ended = world.now, script.pid = process->pid;
     if (process != run->supervisor)
         return;
     if (process->status != 0)
@@ -1596,9 +1596,20 @@ static bool never_has_quorum(const struct run *run)
            run->lease < 4 * (network.delay + network.jitter);
 }
 
+/* rlock-acquire(1), of --keep: "Where the kernel has no pidfd_open(2), and /proc does not show that
+ * process, a later one with its number counts as the same." */
+static bool keeps_for_another(void)
+{
+    const struct proc *other = process_find(script.pid);
+
+    return script.ended && kernel.no_pidfd && kernel.proc == PROC_NONE && other &&
+           process_exists(other);
+}
+
 static bool may_wait_for_ever(const struct run *run)
 {
-    return never_has_quorum(run) || connects_too_slowly() || pause_lasts_on();
+    return never_has_quorum(run) || connects_too_slowly() || pause_lasts_on() ||
+           keeps_for_another();
 }
 
 /* An administrator's command waits for the end of a lease, too: "The clock of the server does not

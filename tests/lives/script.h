@@ -14,6 +14,7 @@ struct script {
     int64_t counts_until; /* by the latest acquisition or renewal that has succeeded */
     bool released;        /* by "rlock release" */
     int64_t ended;        /* the script has; 0: not */
+    int pid;              /* that it had */
     int64_t failed;       /* "rlock acquire" has, or was killed; 0: not */
 };
 
