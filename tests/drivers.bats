@@ -207,7 +207,7 @@ END
     [[ $output == *"has a password"* && $output != *secret* ]]
 }
 
-@test "the doctor: drivers that keep their promises" {
+@test "the doctor: drivers that keep their promises are fit" {
     bg dir rlock doctor
     bg honest rlock doctor -u "exec:liar/$T/honest/"
     bg timed rlock doctor -u "exec:liar/$T/timed/dates"

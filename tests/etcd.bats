@@ -64,7 +64,7 @@ is_kept_alive() {
     modes_slots_and_priorities
 }
 
-@test "several KEYs at once, --any, pauses of a GLOB, the minimum version" {
+@test "several KEYs at once, --any, pauses of a GLOB and a minimum version work" {
     run -0 rlock run -n k l -- true
     hold a k
     run -75 rlock run -n k l -- true
@@ -389,7 +389,7 @@ once() {
     rlock run -u "$RLOCK_URL?margin=$1" -n "$2" -- true
 }
 
-@test "?margin= is by how much the members' clocks may differ, for who asks once" {
+@test "?margin= is by how much the members' clocks may differ, for a client that asks once" {
     local key
     for key in k l; do
         run -0 rlock acquire --lease 2s "$key"

@@ -347,7 +347,7 @@ DIALOGUE
     [[ $output == outer ]]
 }
 
-@test "run: a success that cannot be counted is an error: 1, or 77 for a right" {
+@test "latch run: a success that cannot be counted: 1, or 77 where the store refuses to count it" {
     as_default_user
     rlock latch set k 1
     run -1 --separate-stderr rlock latch run --id a k -- redis-cli -s "$REDIS_SOCK" flushall
