@@ -153,7 +153,7 @@ hand_overs() {
     done
 }
 
-@test "H64 a signal while a server stands still that was not asked for a release: it is released" {
+@test "H64 a signal while a server stands still that lacks the script of a release: none is held" {
     redis script flush
     hold a k --lease 60s
     queue w k --lease 60s

@@ -1,6 +1,6 @@
 /* Records that were written just now, by this host, or by the one that has handed a lock over to
- * it. A unit that follows soon, such as the release, is tried with what is known here, and reads nothing
- * first (unit->guessed). The store commits it only if no record has changed since. */
+ * it. A unit that follows soon, such as the release, is tried with what is known here, and reads
+ * nothing first (unit->guessed). The store commits it only if no record has changed since. */
 #pragma once
 
 #include "host/unit.h"
