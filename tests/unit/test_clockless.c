@@ -165,8 +165,8 @@ static void test_fields(void)
     }
 }
 
-/* The first comments of the scripts describe the fields below, and no other ones. A new field needs a
- * row in the test above, and perhaps one in the table of clockless.c. */
+/* The first comments of the scripts describe the fields below, and no others. A new field needs a
+ * row in the table above, and perhaps one in the table of clockless.c. */
 static void test_descriptions(void)
 {
     static const struct {
