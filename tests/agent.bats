@@ -248,7 +248,7 @@ refuses() {
 
 # NAME has the lock K. Its command has ended, its agent has died, it has forked the next one, and
 # has done nothing since: "tracer" holds it up.
-at_birth() { # NAME K [OPTION...]
+still_since_birth() { # NAME K [OPTION...]
     stay "$1" "$2" --lease 60s "${@:3}"
     has_agent "$1"
     suspend "$1" STOP
@@ -262,13 +262,13 @@ at_birth() { # NAME K [OPTION...]
     poll_until 10 has_agent "$1" "$agent"
 }
 
-@test "H135 the next agent has its orders when it is born, whatever happens to rlock then" {
+@test "H135 rlock stands still or dies when another agent is born: that one gives the lock back" {
     need_strace
-    at_birth a k
+    still_since_birth a k
     poll_until 20 is_free k
     kill "$tracer"
     ends_with a 9
-    at_birth b k --stop "touch '$T/stopped'"
+    still_since_birth b k --stop "touch '$T/stopped'"
     kill -KILL "${pid[b]}"
     poll_until 20 gone "$agent"
     is_free k
