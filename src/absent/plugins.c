@@ -1,4 +1,5 @@
-/* Libraries that are opened at run time are made for another C library than the one in here. */
+/* The functions that load plugins. Each fails: plugins of the host are made for another C library
+ * than the one in a static file. */
 #include "absent/absent.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The places are those that Go looks at. */
+/* Looks for the certificates of authorities in the places where Go does. */
 #include "base/ca_bundle.h"
 
 #include <stddef.h>

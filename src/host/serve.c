@@ -1,4 +1,4 @@
-/* Clients, what they ask, and what they are told. */
+/* Takes the clients of a host, executes what they ask, and answers them. */
 #include "host/store.h"
 
 #include <errno.h>

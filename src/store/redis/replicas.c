@@ -1,5 +1,6 @@
-/* WAIT behind a script. It counts the replicas that have all that this connection has written. So a
- * script must write something whenever it grants, or WAIT says nothing about the grant. */
+/* Sends WAIT behind a script, for --replicas. WAIT counts the replicas that have all that this
+ * connection has written. So a script must write something whenever it grants, or WAIT says nothing
+ * about the grant. */
 #include "store/redis/replicas.h"
 #include "rules/error.h"
 #include "store/redis/session.h"

@@ -1,4 +1,5 @@
-/* SCAN, and a look at each key; several looks if it has many waiters. */
+/* A survey of locks: SCAN finds the KEYs, and a script reads each one, in several calls if it has
+ * many waiters. */
 #include "store/redis/survey.h"
 #include "base/mem.h"
 #include "lock/key.h"

@@ -1,5 +1,5 @@
-/* The own nodes are made: a writer's two of each key, or one; their names are as Curator makes
- * them. */
+/* Makes the nodes of an owner: two for each KEY as a writer, otherwise one. They have the names
+ * that Curator would give them. */
 #include "store/zookeeper/create.h"
 
 #include <stdio.h>

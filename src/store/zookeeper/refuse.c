@@ -1,4 +1,5 @@
-/* A refusal is kept, as a waiter asks again and again: with each answer only its age changes. */
+/* Makes refusals. One is kept, as a waiter asks again and again: from one time to the next, only
+ * the age of the holder changes. */
 #include "store/zookeeper/refuse.h"
 
 #include <stdio.h>
