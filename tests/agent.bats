@@ -187,7 +187,7 @@ refuses() {
     run ! grep 'could not be released\|its agent' "$T/a.err"
 }
 
-@test "H75 acquire --keep acknowledges its lock, which the kernel refuses: the renewer renews it" {
+@test "H75 the kernel refuses what acquire --keep tells its renewer: the renewer renews the lock" {
     need_strace
     strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS:when=2..4 \
         "$RLOCK" acquire --lease 9s --keep $$ k >"$T/owner" 3>&- # the first one is a trial

@@ -472,7 +472,7 @@ END
     once_of 3 release_reaches_slow_server
 }
 
-@test "H135 evicted from a majority while no agent lives: the next one says that it is lost" {
+@test "H135 a majority takes the lock away while no agent lives: the next one says so" {
     stay a k
     has_agent a
     kill -STOP "$agent"

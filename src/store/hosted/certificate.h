@@ -1,5 +1,5 @@
-/* The certificates of a server that a program of its own talks to: rlock connects by itself, begins
- * TLS, and looks at what it has been shown. */
+/* The certificates of a server that rlock asks by way of a host. For the doctor, rlock connects to
+ * that server itself, begins TLS, and looks at the certificates that the server shows. */
 #pragma once
 
 #include <stdbool.h>
