@@ -275,6 +275,17 @@ still_since_birth() { # NAME K [OPTION...]
     [[ ! -e $T/stopped ]]
 }
 
+@test "H75 the order to release is refused, and the lock then asked for: its command ended well" {
+    need_strace
+    stay a k --lease 60s --wait-descendants
+    refuses "${pid[a]}" 10000
+    : >"$T/a.go"
+    poll_until 10 eval '! children_of "${pid[a]}" sh'
+    run -0 rlock force-release --yes --reason test k
+    ends_with a 9
+    run ! grep 'lock lost\|could not be released' "$T/a.err"
+}
+
 @test "H75 all that the agent says to a stopped rlock is refused: its command has ended in time" {
     need_strace
     stay a k --lease 9s

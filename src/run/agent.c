@@ -268,14 +268,16 @@ static void on_recovered(void *arg, int64_t after)
     tell_news(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
 }
 
+static bool hear_release(struct agent *agent);
+
 /* The keeper has lost the lock. An offer is withdrawn; a command must be ended by its supervisor,
- * and by the watchdog, if that does not react. */
+ * and by the watchdog, if that does not react. But one that ended before does not lose it. */
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct agent *agent = arg;
     const struct run_reason reason = run_reason_loss(loss);
 
-    if (withdraw_grant(agent))
+    if (withdraw_grant(agent) || hear_release(agent))
         return;
     if (has_printer(agent) && agent->state == HOLDING) {
         /* A renewer has no peer to report to: the script finds out when it renews or releases. A
@@ -372,6 +374,16 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     if (agent->fate != FATE_NONE) /* the supervisor has been told, or is about to hear */
         end.how = fate_ending(agent->fate);
     release_lock(agent, order->used ? &end : NULL);
+}
+
+/* Takes the order to release the lock from the shared page, where its message may be lacking. False
+ * if there is none, it is known, or it must wait. */
+static bool hear_release(struct agent *agent)
+{
+    if (!atomic_load(&agent->shared->to_release) || !was_claimed(agent) || is_leaving(agent))
+        return false;
+    take_release(agent, &agent->shared->release);
+    return is_leaving(agent);
 }
 
 /* The watchdog has seen that nothing runs under the lock any more: releases it, so that the next
@@ -549,8 +561,7 @@ static void drain_channel(void *arg)
         return;
     while ((got = channel_receive(agent->channel.fd, &order, sizeof order, &fd)) > 0)
         take_order(agent, &order, fd);
-    if (atomic_load(&agent->shared->to_release) && was_claimed(agent) && !is_leaving(agent))
-        take_release(agent, &agent->shared->release);
+    hear_release(agent);
     if (got < 0)
         be_alone(agent);
 }
