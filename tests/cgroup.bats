@@ -105,6 +105,29 @@ cgroup_is_gone() {
     ends_with a 79
 }
 
+@test "rlock is stopped: what its agent's --stop has left in the background dies, too" {
+    bg a rlock run --cgroup --lease 9s --stop \
+        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &' k -- sleep 1000
+    poll_until 10 holds a k
+    kill -STOP "${pid[a]}"
+    run -0 rlock run k -- true
+    grep -q 's works' "$LOG"
+    no_more s
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+}
+
+@test "rlock is continued: what its agent's --stop has left in the background dies, too" {
+    bg a rlock run --cgroup --lease 9s --stop \
+        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &' k -- sleep 1000
+    poll_until 10 holds a k
+    kill -STOP "${pid[a]}"
+    working s
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    no_more s
+}
+
 @test "--cgroup: each process in the cgroup gets TERM before KILL, hidden ones as well" {
     bg_up a rlock run --cgroup k -- sh -c 'trap "echo TERM >\"\$T/termed\"; exit" TERM
         setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; : >$T/a.up

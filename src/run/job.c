@@ -264,7 +264,7 @@ static void go_on_stopping(struct job *job)
     /* An agent that is stopped cannot kill its own command of --stop. */
     int of_agent = job->agent->shared ? atomic_load(&job->agent->shared->stop_command) : 0;
     int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
-    job->stop.tree.strays |= of_agent > 0; /* a dead agent's orphans come to this process */
+    job->stop.tree.strays |= job->plan->stop && job_is_ended_elsewhere(job);
     bool stop_runs =
         (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent, signo)) ||
         job->stop_command.pid > 0;

@@ -269,6 +269,7 @@ static void on_timer(struct loop_timer *timer)
         return;
     struct moment now = loop_now(watchdog->loop);
     watchdog->tree.kill_at = kill_at(watchdog);
+    watchdog->tree.strays = watchdog->tree.root > 0 && watchdog->stop_command.begun;
     bool late = moment_reached(watchdog->tree.kill_at, now);
     if (late)
         watchdog->tree.kill_at = (struct moment){0};
