@@ -319,8 +319,12 @@ static void begin_stopping(struct job *job)
 
 void job_hear_loss(struct job *job)
 {
-    if (job_is_ended_elsewhere(job) && atomic_load(&job->agent->shared->lost))
-        job_lose(job, &job->agent->shared->loss);
+    const struct run_shared *shared = job->agent->shared;
+    bool acted = job_is_ended_elsewhere(job) ||
+                 (job->plan->on_lost == ON_LOST_SIGNAL && atomic_load(&shared->signalled));
+
+    if (acted && atomic_load(&shared->lost))
+        job_lose(job, &shared->loss);
 }
 
 /* The agent has died, perhaps while it was ending the command: its command of --stop has died with
