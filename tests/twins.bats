@@ -64,6 +64,13 @@ dies_releasing() {
     [[ -e $T/w.up ]]
 }
 
+# The request that was kept arrives, and makes no lock.
+arrives_in_vain() {
+    arrives
+    is_free k
+    rlock run -n k -- true
+}
+
 @test "H154 a release that arrives late does not free what the same run has acquired since" {
     once_of 6 dies_releasing
     arrives
@@ -79,9 +86,7 @@ dies_releasing() {
     late n 10s -n k -- true
     ends_with n 75
     ends_well a
-    arrives
-    is_free k
-    rlock run -n k -- true
+    arrives_in_vain
 }
 
 # The first request goes out with the greeting, before the server can tell its clock.
@@ -91,9 +96,7 @@ dies_releasing() {
     keep silence EVAL
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so late a 6s k -- sh -c 'sleep 4; exit 9'
     ends_with a 9
-    arrives
-    is_free k
-    rlock run -n k -- true
+    arrives_in_vain
 }
 
 @test "H154 H2 of a host whose clock is ahead, a request of a dead agent is not granted late" {
@@ -107,9 +110,7 @@ dies_releasing() {
     says_late kept
     kill -CONT "${pid[a]}"
     ends_with a 9
-    arrives
-    is_free k
-    rlock run -n k -- true
+    arrives_in_vain
 }
 
 @test "H154 a pause that arrives late does not pause again what was resumed" {

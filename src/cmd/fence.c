@@ -58,8 +58,8 @@ static int no_token(const struct fence *fence, const char *why, const char *hint
     return STATUS_CONFIG;
 }
 
-/* --token "$RLOCK_FENCE" passes a variable on, so an empty word, or several, are not misuse. */
-/* Takes the token, from --token or RLOCK_FENCE. Returns an exit status. */
+/* Takes the token, from --token or RLOCK_FENCE. Returns an exit status. As --token "$RLOCK_FENCE"
+ * passes a variable on, an empty word, or several, are not misuse. */
 static int take_token(struct fence *fence)
 {
     const char *option = command_value(&fence->call, OPTION_TOKEN);
