@@ -127,13 +127,19 @@ static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, en
     watchdog->alarmed(watchdog->arg);
 }
 
+/* The process of the supervisor's command of --stop, which leads a group; 0 or less: none. */
+static int stop_of_supervisor(const struct watchdog *watchdog)
+{
+    return watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
+}
+
 /* Whether the command of --stop still runs, this process's or that of a supervisor that is stopped:
  * it has until KILL. The tree is empty only when it has ended, too. That of the supervisor gets the
  * signal here, too: it may be outside the cgroup of the command. */
 static bool check_stop_command(struct watchdog *watchdog, int signo)
 {
     const struct tree *tree = &watchdog->tree;
-    int of_other = watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
+    int of_other = stop_of_supervisor(watchdog);
 
     if (watchdog->known.stopping_since.ns)
         watchdog->stop_command.kill_at = kill_at(watchdog);
@@ -186,7 +192,7 @@ bool watchdog_bar_stop_command(struct watchdog *watchdog)
  * or by KILL. Returns what is left, with that. */
 static enum tree_state terminate_command(struct watchdog *watchdog)
 {
-    int stop = watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
+    int stop = stop_of_supervisor(watchdog);
 
     watchdog->tree.spared = stop > 0 ? stop : 0;
     enum tree_state state = kill_tree_terminate(&watchdog->tree);
