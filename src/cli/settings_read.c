@@ -131,11 +131,10 @@ struct source {
 static struct source source_of(const struct collection *collection, const char *path,
                                enum origin origin)
 {
-    char brief[PATH_SHOWN + 1], *shown = mem_strdup(path);
+    char *clean FREED = mem_strdup(path), *shown;
 
-    urls_blot(shown);
-    text_copy(brief, sizeof brief, shown);
-    strcpy(shown, brief);
+    urls_blot(clean);
+    shown = mem_strdup(BRIEF_TEXT(clean, PATH_SHOWN));
     return (struct source){.path = path,
                            .shown = arena_take_string(&collection->settings->arena, shown),
                            .origin = origin};
