@@ -129,7 +129,6 @@ struct keeper {
     int64_t round_trip;  /* ns: the quicker of the latest two: one may be slow by chance */
 
     struct doubt doubt;
-    bool from_dead_agent; /* one before has asked for it, and nothing is known since */
 
     /* Trying and waiting. */
     struct moment began;         /* since when */
@@ -804,7 +803,7 @@ static void on_acquired(void *arg, const struct answer *answer)
         return;
     if (answer->verdict != VERDICT_UNKNOWN) {
         keeper->doubt.state = STORE_HAS_TOLD;
-        keeper->from_dead_agent = false;
+        keeper->plan.request.from_dead_agent = false;
         outage_answered(&keeper->outage, now_of(keeper));
     }
     switch (answer->verdict) {
@@ -885,7 +884,6 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
     request->waited = moment_until(keeper->began, now);
     request->who = who_waited(keeper, request->waited);
     request->queue = keeper->plan.wait;
-    request->from_dead_agent = keeper->from_dead_agent;
     request->listen = listening == LISTENING || (request->queue && keeper->store->frugal);
     request->replace &= !keeper->replaced;
     request->accept_by_message =
@@ -1193,6 +1191,7 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
     struct keeper *keeper = make_keeper(loop, store, plan, events, arg);
 
     keeper->began = past->began;
+    keeper->plan.request.from_dead_agent = true;
     /* A request of the process that died may have gone out before the store had told its clock. */
     keeper->doubt.unlimited = true;
     if (past->held) {
@@ -1200,7 +1199,6 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
         continue_holding(keeper, past);
     } else {
         keeper->doubt.state = STORE_MAY_GRANT;
-        keeper->from_dead_agent = true;
         keeper->doubt.until = moment_plus(now_of(keeper), plan->connect_timeout);
         /* The process that died would have ended by now, had the store never answered it. */
         if (moment_reached(moment_plus(past->began, plan->server_wait), now_of(keeper)))

@@ -21,6 +21,7 @@ struct sim_message {
     char owner[SIM_OWNER];
     int64_t lease;
     bool settled, uncertain, executed;
+    bool connects; /* it is sent when the node greets */
     uint64_t fence, proposal;
     struct moment not_after;
     struct kept_answer kept; /* its answer */
@@ -264,10 +265,15 @@ static void move(struct sim_message *message)
     struct moment now = loop_now(node->loop);
 
     wall = now;
-    if (message->life != node->lives || node->down || sim_below(1000) < node->loss) {
+    if (message->life != node->lives || node->down || (message->connects && !message->link) ||
+        sim_below(1000) < node->loss) {
         drop(message); /* its link finds out in time */
     } else if (node->still.ns > now.ns) {
         loop_arm(node->loop, &message->timer, node->still);
+    } else if (message->connects) {
+        message->connects = false;
+        message->link->greeted = message->link->report.sent = true;
+        loop_arm(node->loop, &message->timer, after(node));
     } else if (!message->executed) {
         message->executed = true;
         execute(node, message);
@@ -340,12 +346,12 @@ static struct sim_message *begin(struct sim_link *link, const struct operation *
         return NULL;
     }
     loop_arm(link->node->loop, &link->timer, until);
-    if (!link->greeted && node->still.ns > now.ns)
-        return NULL; /* it is not even greeted */
-    link->greeted = link->report.sent = true;
+    bool connects = !link->greeted && node->still.ns > now.ns;
+    link->greeted = link->report.sent = !connects;
     link->message = post(link, operation->verb, operation_lock(operation),
                          operation->verb == VERB_RELEASE ? &no_terms : operation->terms);
     link->message->link = link;
+    link->message->connects = connects;
     return link->message;
 }
 

@@ -21,10 +21,11 @@ struct client {
     struct simulation *sim;
     struct store *quorum;
     char owner[SIM_OWNER];
-    bool forced;         /* the lock was taken away from it while it held it */
-    bool passing;        /* or perhaps while its grant was on the way: it finds out later */
-    struct moment asked; /* when it began to try */
-    bool automatic;      /* takes turns */
+    struct lock_grant grant; /* the latest */
+    bool forced;             /* the lock was taken away from it while it held it */
+    bool passing;            /* or perhaps while its grant was on the way: it finds out later */
+    struct moment asked;     /* when it began to try */
+    bool automatic;          /* takes turns */
     unsigned turns;
     enum cause cause; /* of its end */
     struct loop_timer next;
@@ -44,6 +45,7 @@ struct simulation {
     int64_t lease;
     bool calm;           /* nothing fails, so that who waits gets it soon */
     bool killing;        /* of clients that take turns */
+    bool dying;          /* their processes are killed, and others take over */
     struct moment freed; /* when it was last released */
     uint64_t fence;      /* the last one */
     unsigned grants;
@@ -146,6 +148,7 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     if (grants[0].fence > sim->fence)
         sim->fence = grants[0].fence;
     sim->grants++;
+    client->grant = grants[0];
     witness_held(&client->me, lease);
     if (client->automatic)
         loop_arm(sim->loop, &client->next,
@@ -185,11 +188,10 @@ static void on_over(void *arg, const struct keeper_end *end)
 static const struct keeper_events events = {
     on_waiting, on_held, on_extended, {witness_trouble, witness_recovered}, on_lost, on_over, NULL};
 
-/* Starts to acquire. */
-static void client_open(struct client *client, bool wait)
+/* Opens the store of a process: links to all nodes. */
+static void client_connect(struct client *client)
 {
     static const struct store_ops ops = {close_nothing, audit_start, audit_release_nowait};
-    static unsigned owners;
     struct simulation *sim = client->sim;
     struct store_node nodes[SIM_NODES];
 
@@ -197,17 +199,35 @@ static void client_open(struct client *client, bool wait)
         nodes[i].member = sim_link(&sim->nodes[i]);
         snprintf(nodes[i].name, sizeof nodes[i].name, "node %zu", i);
     }
-    client->me =
-        (struct witness){.trial = &sim->trial, .loop = sim->loop, .leave_by = MOMENT_NEVER};
-    client->forced = client->passing = false;
-    client->asked = loop_now(sim->loop);
     client->done = NULL;
     client->audit = (struct store){.ops = &ops};
     client->quorum = store_quorum_open(sim->loop, nodes, sim->node_count);
     store_on_event(client->quorum, &audit_events, client);
-    snprintf(client->owner, sizeof client->owner, "owner-%u", ++owners);
-    struct keeper_plan plan = plan_of(client->owner, sim->lease, wait ? -1 : 0, client->asked);
+}
+
+/* Returns what the client's owner asks for. */
+static struct keeper_plan client_plan(const struct client *client, bool wait)
+{
+    struct keeper_plan plan =
+        plan_of(client->owner, client->sim->lease, wait ? -1 : 0, client->asked);
+
     plan.request.mirror = "string:m";
+    return plan;
+}
+
+/* Starts to acquire. */
+static void client_open(struct client *client, bool wait)
+{
+    static unsigned owners;
+    struct simulation *sim = client->sim;
+
+    client->me =
+        (struct witness){.trial = &sim->trial, .loop = sim->loop, .leave_by = MOMENT_NEVER};
+    client->forced = client->passing = false;
+    client->asked = loop_now(sim->loop);
+    snprintf(client->owner, sizeof client->owner, "owner-%u", ++owners);
+    client_connect(client);
+    struct keeper_plan plan = client_plan(client, wait);
     client->me.keeper = keeper_start(sim->loop, &client->audit, &plan, &events, client);
 }
 
@@ -224,6 +244,28 @@ static void client_close(struct client *client, bool killed)
     store_close(&client->audit);
     store_close(client->quorum);
     sim_silence(false);
+}
+
+/* Kills the client's process; the next one of the same owner takes over. released: the first one
+ * was told to release before. */
+static void client_replace(struct client *client, bool released)
+{
+    struct keeper_past past = {.began = client->asked,
+                               .held = client->me.held,
+                               .released = released,
+                               .lease = client->me.lease,
+                               .grants = {client->grant}};
+    struct loop_timer next = client->next;
+
+    client_close(client, true);
+    client->me.held = past.held;
+    client->forced &= !released; /* whether that came before the release is not known any more */
+    client_connect(client);
+    struct keeper_plan plan = client_plan(client, true);
+    client->me.keeper =
+        keeper_take_over(client->sim->loop, &client->audit, &plan, &past, &events, client);
+    if (next.armed)
+        loop_arm(client->sim->loop, &client->next, next.due);
 }
 
 /* Releases it. */
@@ -250,6 +292,14 @@ static void act(struct loop_timer *timer)
     } else if (!client->me.leaving && sim->killing && sim_below(8) == 0) {
         client_close(client, true);
         loop_arm(sim->loop, timer, loop_now(sim->loop));
+    } else if (!client->me.leaving && client->me.held && sim->dying && sim_below(2)) {
+        bool ended = sim_below(2);
+        client_replace(client, ended);
+        if (ended)
+            client_release(client);
+        else
+            loop_arm(sim->loop, timer,
+                     moment_plus(loop_now(sim->loop), sim_below(3000) * NS_PER_MS));
     } else if (!client->me.leaving) {
         client_release(client);
     }
@@ -353,11 +403,12 @@ static void simulation_close(struct simulation *sim)
 
 /* -- one fault at a time ---------------------------------------------------------------------- */
 
-/* Steps, one after the other: "a" the client acquires the lock, "r" it releases it, "tMS" time
- * passes, "sMS" the first node stands still for so long; of the nodes with these numbers, "k" kills
- * them, "e" takes the entry away, "d" deletes it, "m" loses their answers, or no longer. "wanted":
- * how the client ended, or what it does, whether it was told that the lock is lost, and how many
- * nodes have an entry. */
+/* Steps, one after the other: "a" the client acquires the lock, "r" it releases it, "x" its process
+ * is killed, and another one takes over, "X" one that has the order to release from the start;
+ * "q" its process ends as soon as its keeper is over, "tMS" time passes, "sMS" the first node
+ * stands still for so long; of the nodes with these numbers, "k" kills them, "e" takes the entry
+ * away, "d" deletes it, "m" loses their answers, or no longer. "wanted": how the client ended, or
+ * what it does, whether it was told that the lock is lost, and how many nodes have an entry. */
 static const struct {
     const char *name;
     size_t nodes;
@@ -383,6 +434,11 @@ static const struct {
     {"force in two halves is noticed", 3, 3 * S, "k2 a e0 t1020 e1 t1000", "waits, lost, on 0"},
     {"force at one node after the other is noticed", 3, 3 * S, "a t100 e0 t2020 e1 t2020 e2 t1000",
      "waits, lost, on 0"},
+    /* H135: the connection of the next process to one node comes later than to the others. */
+    {"a release reaches a node that is slow to answer the next process", 5, 30 * S,
+     "a t100 s300 x r q t1000", "released, on 0"},
+    {"so does one that the next process begins with", 5, 30 * S, "a t100 s300 X r q t1000",
+     "released, on 0"},
     /* At the first renewal, not the one after it. */
     {"an entry lost on one node is made again", 3, 3 * S, "a d0 t3000", "holds, on 3"},
 };
@@ -399,6 +455,13 @@ static void take_step(struct simulation *sim, const char *step)
             accuse(&sim->trial, "not had at once");
         break;
     case 'r': client_release(client); break;
+    case 'x': client_replace(client, false); break;
+    case 'q':
+        while (!client->me.over)
+            simulation_turn(sim, 1 * MS);
+        client_close(client, false);
+        break;
+    case 'X': client_replace(client, true); break;
     case 't': simulation_turn(sim, atoi(step + 1) * MS); break;
     case 's': sim->nodes[0].still = moment_plus(loop_now(sim->loop), atoi(step + 1) * MS); break;
     default:
@@ -605,7 +668,7 @@ static void run_by_chance(struct simulation *sim, unsigned seed, enum conditions
     static const int leases[] = {1, 2, 5, 30};
 
     simulation_open(sim, seed, seed % 2 ? 3 : 5, 2 + seed % 3, leases[seed / 6 % 4] * S);
-    sim->calm = true;
+    sim->calm = sim->dying = true;
     /* With nodes their fences are forgotten; then only their clocks keep them rising. */
     for (size_t i = 0; i < sim->node_count && conditions == FORGETFUL; i++)
         sim->nodes[i].skew = 0;

@@ -461,9 +461,9 @@ static int64_t extra_time(const struct quorum_store *store, const struct quorum_
          * gets a quarter more of the time that the round has taken, to tell. */
         return *report->server ? 0 : quorum_round_elapsed(round) / 4;
     }
-    /* A process that did not acquire the lock ends when it has the answer: a node is not asked what
-     * was not sent by then. */
-    if (store->hold == HOLD_FOREIGN)
+    /* A process of neither the run nor its agents ends when it has the answer: a node is not asked
+     * what was not sent by then. */
+    if (store->hold == HOLD_FOREIGN && !node->from_dead_agent)
         return quorum_round_elapsed(&store->round);
     return store->task == VERB_RELEASE ? extra_time_to_release(store, node) : 0;
 }
@@ -597,8 +597,10 @@ static void take_lock(struct quorum_store *store, const struct acquire_request *
     if (strcmp(store->owner, lock->owner) != 0) {
         store->hold = HOLD_FOREIGN;
         requests->terms.fences = NULL;
-        for (size_t i = 0; i < store->count; i++)
+        for (size_t i = 0; i < store->count; i++) {
             store->nodes[i].released = store->nodes[i].revoked = false;
+            store->nodes[i].from_dead_agent = lock->from_dead_agent;
+        }
     }
     requests->terms.proposal = 0;
     snprintf(store->owner, sizeof store->owner, "%s", lock->owner);
@@ -653,7 +655,7 @@ static void start_renew(struct quorum_store *store, const struct renew_request *
         store->hold = HOLD_OURS;
         store->ends.ns = 0;
         for (size_t i = 0; i < store->count; i++)
-            store->nodes[i].unsure = store->nodes[i].from_dead_agent = true;
+            store->nodes[i].unsure = true;
     }
     if (store->hold != HOLD_FOREIGN || !refuse_unfit(store)) {
         begin_round(store, QUORUM_KEEP);
