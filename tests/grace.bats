@@ -149,6 +149,9 @@ without_grace() {
     poll_until 3 held k
     run -0 rlock renew --owner "$kept" k
     run -0 rlock release --owner "$kept" k
+    # The renewer's next request does not take the lock once more.
+    poll_until 20 no_renewer
+    is_free k
     run -1 rlock renew --owner "$other" other
     # No other client can have it all the same.
     refused 69 run -n --lease 1m other -- touch "$T/run"

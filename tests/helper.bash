@@ -665,6 +665,18 @@ ends_well() {
     ends_with "$1" 9
 }
 
+# The processes of this test that renew, by number.
+renewers() {
+    local one
+    for one in $(pgrep -x rlock-renewer); do
+        ! grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "/proc/$one/environ" || echo "$one"
+    done
+}
+
+no_renewer() {
+    [[ -z $(renewers) ]]
+}
+
 # queued KEY COMMAND...: starts it in the background, and returns when one more waits for KEY.
 queued() {
     local before

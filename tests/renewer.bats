@@ -4,18 +4,6 @@ load helper
 
 setup_file() { start_file --appendonly yes --appendfsync always; }
 
-# The processes of this test that renew, by number.
-renewers() {
-    local one
-    for one in $(pgrep -x rlock-renewer); do
-        ! grep -qsz "^RLOCK_TEST_ID=$RLOCK_TEST_ID\$" "/proc/$one/environ" || echo "$one"
-    done
-}
-
-no_renewer() {
-    [[ -z $(renewers) ]]
-}
-
 # holding NAME KEY [OPTION...]: a background script that has acquired KEY, and holds it until it
 # ends.
 holding() {

@@ -20,13 +20,20 @@
 --- @include "entries"
 --- @include "slots"
 --- @include "memory"
+--- @include "epoch"
 
 if is_late(now) then return { 'STALE', now } end
 
 local owner, notes = args.owner, args.notes or ''
 local bar, at_least = tonumber(args.bar or 0), tonumber(args.at_least or 0)
+local barred = args.attempt and owner .. '/' .. args.attempt or owner
 local locks, worst, mirrored = {}, nil, false
 local run_out = {} -- the locks whose lease has ended, where that counts
+
+-- As long as the server may have forgotten locks, a renewal takes a lock that is not there for a
+-- forgotten one: also one that is under way, or that another process of the owner sends later.
+local grace = args.epoch and grace_left(args.epoch, tonumber(args.lease)) or 0
+if grace > 0 and not args.not_after then bar, barred = math.max(bar, grace), owner end
 
 -- Sets own and family of the lock. Returns why the release is refused; nil: it is not. A strict one
 -- takes an entry whose lease has ended for none, and notes that in run_out.
@@ -93,7 +100,6 @@ end
 return (function()
 --- @include "holders"
 --- @include "mirror"
---- @include "epoch"
 
 local mirrors = mirrored and open_mirrors()
 local lacking = mirrors and not args.unread and mirrors.lacking(locks)
@@ -151,15 +157,13 @@ local function release(lock)
   -- The owner's acquisition may still be under way, in a socket or a proxy. When it arrives, it
   -- finds this.
   if bar > 0 then
-    note_barred(lock, args.attempt and owner .. '/' .. args.attempt or owner, bar)
+    note_barred(lock, barred, bar)
     keep_key(lock, 0)
   end
   if lock.mirror then mirrors.follow(lock) end
   wake_after(lock, owner, family or above, mode_before)
   return own
 end
-
-local grace = args.epoch and grace_left(args.epoch, tonumber(args.lease)) or 0
 
 for _, lock in ipairs(locks) do
   if not release(lock) then
