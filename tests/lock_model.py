@@ -226,6 +226,12 @@ def by_time(view, first, line):
     return first.base == "q" and first is oldest and first.is_overdue(view)
 
 
+def least_bound(call, views):
+    """That of the call, and, of one for several keys, of all the queues in which others wait."""
+    waited_for = [view.bound for view in views if view.queues["q"][0] <= view.queues["q"][1]]
+    return min([call.bound or 900000] + (waited_for if len(views) > 1 else []))
+
+
 def outranks(call, view, line):
     late = by_time(view, line[0], line)
     return not late and call.priority > (line[0].item or (0, 0))[0]
@@ -312,8 +318,13 @@ def judge_acquire(call):
     if call.place_ttl:
         send_away(call)
     others_unchanged(call)
+    bound = least_bound(call, views)
     for view in views:
-        view.bound = min(view.bound, call.bound or 900000)
+        view.bound = min(view.bound, bound)
+        place = view.waiters.get(view.places.get(owner))
+        if place and place.noted("due"):
+            due = place.since - place.noted("waited") + bound
+            place.who = re.sub(r" due=\d+", f" due={due}", place.who)
     mine, called, dropped = places(call)
     found = [view.obstacles(owner, call.mode, call.limit) for view in views]
     ready = [
@@ -325,7 +336,7 @@ def judge_acquire(call):
     if call.place_ttl:
         return judge_queued(call, blocked, found, mine, dropped, ready)
     view = call.after[blocked]
-    view.bound = min(view.bound, call.bound or 900000)
+    view.bound = min(view.bound, bound)
     line = view.line(call.before[blocked].base(owner))
     first, last, _called = view.queues.get(call.before[blocked].base(owner), (1, 0, 0))
     same(call.reply[:3], ["HELD", call.now, last - first + 1])

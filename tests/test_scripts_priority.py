@@ -169,4 +169,42 @@ def _(server):
     same([wait(both, B)[0], wait(both, D, 9)[0]].count("GRANTED"), 1)
 
 
+def all_come(waiters, ms=10000):
+    """They call for so long, and each gives the lock back when it has it. waiters: (lock, owner,
+    priority) of each."""
+    waiting, now = list(waiters), waiters[0][0].now
+    for now in range(now, now + ms, 2500):
+        for lock, owner, priority in list(waiting):
+            lock.now = now
+            if wait(lock, owner, priority)[0] == "GRANTED":
+                lock.release(owner)
+                waiting.remove((lock, owner, priority))
+    same([owner for _lock, owner, _priority in waiting], [], "who waits for ever")
+
+
+# Again B is passed by none in the queue of m. In that of k an older waiter, which may be passed for
+# longer, stands before it: if that hid B there, D would be first there.
+def hides(server, *older):
+    both, one, other = Lock(server, "k", "m"), Lock(server, "m"), Lock(server, *older)
+    both.acquire(A, lease=100 * MINUTE)
+    wait(other, E)
+    wait(one, C, bound=3000)
+    wait(both, B)
+    one.release(C)
+    both.now += 4000
+    wait(both, D, 9)
+    both.release(A)
+    all_come([(both, B, 0), (both, D, 9), (other, E, 0)])
+
+
+@test("priority: an older waiter for one of two keys does not have two others wait for each other")
+def _(server):
+    hides(server, "k")
+
+
+@test("priority: nor does one for that key and a third one")
+def _(server):
+    hides(server, "k", "n")
+
+
 main()

@@ -96,10 +96,10 @@ end
 
 -- Whether the waiter has waited for so long that no other waiter passes it: for the least bound of
 -- those that wait. A waiter for several keys has the same time in all of them ("due"), or two could
--- wait for each other. bound: that of a caller which may not be in the queue yet; nil: none.
+-- wait for each other. bound: that of a caller, whose record may not tell it yet; nil: none.
 local function is_overdue(lock, waiter, bound)
   local due = number(string.match(waiter.who, ' due=(%d+)'))
-  if due then return now >= due end
+  if due and not (bound and waiter.owner == lock.owner) then return now >= due end
   local before = number(string.match(waiter.who, ' waited=(%d+)')) or 0
   local waited = before + now - (number(waiter.since) or now)
   return waited >= math.min(lock.bound, bound or lock.bound)

@@ -179,6 +179,7 @@ end
 -- itself is for decide().
 local function place_or_refuse()
   local missing, placed = false, #had > 0
+  if locks[2] then share_bound() end
   for i, lock in ipairs(locks) do
     lock.parent, lock.family = find_parent(lock)
     if lock.place or had[i] then keep_key(lock, request.lease) end

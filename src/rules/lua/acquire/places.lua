@@ -113,6 +113,19 @@ local function lower_passing_bound(lock, is_empty)
   write_lists(lock)
 end
 
+-- A caller that waits for several keys goes by the least bound of all their queues, and brings it
+-- to each of them. If it went by that of one queue only, two such waiters could wait for each
+-- other. So they could if an older waiter, which may be passed for longer, stood before one of
+-- them in one queue, and in the other not: first_in_turn() would not look behind it.
+local function share_bound()
+  for _, lock in ipairs(locks) do
+    if lock.queue.first <= lock.queue.last then
+      lists_of(lock)
+      bound = math.min(bound, lock.bound)
+    end
+  end
+end
+
 -- Gives the caller back the place that it had, from which it was dropped while it could not call
 -- (stopped, cut off, or the server stopped), so that an outage does not change the order. No other
 -- waiter can have it: tickets are issued once. former: its number in the list of its priority, if
@@ -167,20 +180,20 @@ local function join_queue(lock)
   join_list(lock)
 end
 
--- The caller's record in the queue. One that waits for several keys notes from when on no other
--- waiter passes it, by the least bound of all their queues: where that was the time of one queue
--- only, two such waiters could wait for each other (is_overdue()).
+-- The caller's record in the queue, when it is new there.
 local function new_record(lock)
-  local who, least = request.who .. rank_note(lock), bound
-  if locks[2] then
-    for _, each in ipairs(locks) do
-      lists_of(each)
-      least = math.min(least, each.bound)
-    end
-    local before = number(string.match(request.who, ' waited=(%d+)')) or 0
-    who = (who == '' and NOBODY or who) .. ' due=' .. whole(now - before + least)
-  end
-  return { owner = args.owner, since = whole(now), mode = request.mode, who = who }
+  return { owner = args.owner, since = whole(now), mode = request.mode,
+           who = request.who .. rank_note(lock) }
+end
+
+-- Has the record of a waiter for several keys tell from when on no other waiter passes it
+-- (is_overdue()).
+local function note_due(waiter)
+  local before = number(string.match(waiter.who, ' waited=(%d+)')) or 0
+  local due = ' due=' .. whole((number(waiter.since) or now) - before + bound)
+  local noted, found = string.gsub(waiter.who, ' due=%d+', due, 1)
+  if found == 0 then noted = (noted == '' and NOBODY or noted) .. due end
+  waiter.who = noted
 end
 
 -- The caller was called, cannot go, and so must be called again: it counts as one that was not, in
@@ -196,7 +209,8 @@ local function forget_call(lock)
 end
 
 -- Keeps the caller's place for another while, or makes it. A record that is there changes only in
--- the number of its request, in whether it waits for other keys, and in what it offers this time.
+-- the number of its request, in whether it waits for other keys and from when on no other waiter
+-- passes it, and in what it offers this time.
 -- Returns for how long the place of a far waiter is kept.
 local function renew_place(lock)
   local queue = lock.queue
@@ -206,6 +220,10 @@ local function renew_place(lock)
   if group then redis.call('HSET', lock.key, group, args.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
   waiter.who = with_attempt(waiter.who)
+  if locks[2] then
+    lower_passing_bound(lock)
+    note_due(waiter)
+  end
   -- Only in a queue without lists is the distance that from the first. And while that one is far
   -- itself, it was told to call and has not: it may be dead, so all that call stay near.
   local usual = queue.base == 'q' and not next(lists_of(lock))
