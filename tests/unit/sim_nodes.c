@@ -433,13 +433,18 @@ static void cut(struct sim_link *link)
         store_changed(&link->base);
 }
 
+void sim_node_cut(struct sim_node *node)
+{
+    for (struct sim_link *link = node->links; link; link = link->next)
+        cut(link);
+}
+
 void sim_node_kill(struct sim_node *node)
 {
     node->down = true;
     node->lives++;
     node->still = (struct moment){0};
-    for (struct sim_link *link = node->links; link; link = link->next)
-        cut(link);
+    sim_node_cut(node);
 }
 
 void sim_node_evict(struct sim_node *node)

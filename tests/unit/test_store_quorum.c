@@ -539,6 +539,48 @@ static void test_late_grants(void)
                  grants);
 }
 
+/* H154 H2: what a waiter asks the nodes for is slow, and meanwhile its connections break (cut) or its
+ * process dies. Its next requests are refused, it gives up, and the lock is released: the slow ones
+ * take nothing when they arrive. */
+static void test_late_requests(bool cut)
+{
+    struct simulation sim = {.loop = NULL};
+    struct client *waiter = &sim.clients[0], *holder = &sim.clients[1];
+    size_t left = 0;
+    unsigned seed = 0;
+
+    for (; !sim.trial.fault && left == 0 && seed < 20; seed++) {
+        simulation_open(&sim, seed, 3, 2, 30 * S);
+        client_open(holder, false);
+        simulation_turn(&sim, 100 * MS);
+        for (size_t i = 0; i < sim.node_count; i++)
+            sim.nodes[i].fastest = 1 * S;
+        client_open(waiter, true);
+        simulation_turn(&sim, 20 * MS);
+        for (size_t i = 0; i < sim.node_count; i++) {
+            sim.nodes[i].fastest = 0;
+            if (cut)
+                sim_node_cut(&sim.nodes[i]);
+        }
+        if (!cut)
+            client_replace(waiter, false);
+        simulation_turn(&sim, 300 * MS);
+        witness_leave(&waiter->me, true, 8 * S);
+        simulation_turn(&sim, 100 * MS);
+        if (!waiter->me.over)
+            accuse(&sim.trial, "does not end");
+        client_close(waiter, false);
+        client_release(holder);
+        simulation_turn(&sim, 2 * S);
+        left = simulation_entries(&sim, NULL);
+        simulation_close(&sim);
+    }
+    if (!tap_ok(!sim.trial.fault && left == 0, "requests are late, and %s",
+                cut ? "connections break" : "the process dies"))
+        tap_note("seed %u: %s, on %zu", seed - 1, sim.trial.fault ? sim.trial.fault : "no fault",
+                 left);
+}
+
 /* The longest round trip at which rlock names the lease that would suffice: a try, which may take
  * two, ends with its lease. Beyond that it is an outage, as of servers that are silent. */
 static const struct {
@@ -721,6 +763,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT(faults); i++)
         test_fault(i);
     test_late_grants();
+    test_late_requests(true);
+    test_late_requests(false);
     for (size_t i = 0; i < COUNT(distances); i++)
         test_distance(i);
     test_chance(first, "calm", CALM);

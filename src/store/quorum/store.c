@@ -668,7 +668,9 @@ static void start_renew(struct quorum_store *store, const struct renew_request *
     }
 }
 
-/* Releases at all nodes that may have the lock, without asking the others. */
+/* Releases at all nodes that may have the lock, without asking the others; but an acquisition that
+ * may still be under way may be so to a node that has refused a later one, or that an earlier
+ * process has asked. */
 static void start_release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
@@ -677,6 +679,7 @@ static void start_release(struct quorum_store *store, const struct release_reque
          * it; not the entries that a try has left. */
         bool in_time = store->requests.release.in_time;
         bool held = store->hold != HOLD_SOUGHT && store->hold != HOLD_OVER;
+        bool all = store->hold == HOLD_FOREIGN || request->uncertain;
         begin_round(store, held ? QUORUM_RETURN : QUORUM_FREE);
         for (size_t i = 0; i < store->count; i++) {
             struct quorum_node *node = &store->nodes[i];
@@ -686,7 +689,7 @@ static void start_release(struct quorum_store *store, const struct release_reque
                                          .at_least = store->requests.release.at_least};
             /* The vote of a node that has nothing to release. */
             enum vote vote = node->evicted ? VOTE_NO : node->released ? VOTE_YES : VOTE_VOID;
-            if (store->hold == HOLD_FOREIGN || quorum_node_may_hold(node))
+            if (all || quorum_node_may_hold(node))
                 quorum_round_ask(&store->round, node, order);
             else
                 quorum_round_cast(&store->round, node, vote, NULL);
