@@ -39,7 +39,7 @@ struct sim_node {
 
 void sim_node_init(struct sim_node *node, struct loop *loop, struct trial *trial, const char *id);
 void sim_node_free(struct sim_node *node);
-/* Its connections break. What is on the way to it arrives all the same. */
+/* Breaks the node's connections: what is on the way to it arrives all the same. */
 void sim_node_cut(struct sim_node *node);
 /* The node goes down, and its connections break. */
 void sim_node_kill(struct sim_node *node);

@@ -31,6 +31,7 @@ struct sim_server {
     unsigned seed;
     bool has_queue;
     unsigned silent; /* of 100 answers, so many are lost */
+    unsigned dying;  /* of 100 acquisitions, so many have their process die soon */
     struct sim_key keys[SIM_KEYS];
     struct sim_link *links[SIM_LINKS];
     const char *fault; /* NULL: none */
@@ -223,9 +224,10 @@ struct taker {
     struct store *store;
     struct acquire_request acquire;
     struct release_request release;
-    struct loop_timer timer;
+    struct loop_timer timer, death;
     enum { TRYING, HOLDING, RELEASING } state;
     bool busy;
+    bool replaced;  /* its process has died, and the next one has had no answer yet */
     unsigned turns; /* how often it had the lock */
 };
 
@@ -278,6 +280,7 @@ static void taken(void *arg, const struct answer *answer)
     struct taker *taker = arg;
 
     taker->busy = false;
+    taker->replaced &= answer->verdict == VERDICT_UNKNOWN;
     if (answer->verdict == VERDICT_GRANTED) {
         if (count_held(taker) != request_of(taker).key_count)
             server.fault = "granted, and does not hold all keys";
@@ -315,6 +318,10 @@ static void act(struct loop_timer *timer)
     taker->busy = true;
     if (taker->state == TRYING) {
         taker->acquire = request_of(taker);
+        taker->acquire.from_dead_agent = taker->replaced;
+        if (server.dying && chance(&server.seed, 100) < server.dying)
+            loop_arm(server.loop, &taker->death,
+                     moment_plus(loop_now(server.loop), chance(&server.seed, 15) * NS_PER_MS));
         operation.verb = VERB_ACQUIRE;
         operation.acquire = &taker->acquire;
         operation.done = taken;
@@ -339,6 +346,28 @@ static void poked(void *arg)
         go_on(taker, 0);
 }
 
+static void connect_taker(struct taker *taker)
+{
+    static const struct store_events events = {.poked = poked};
+
+    taker->store = multi_lock_open(server.loop, sim_connect(&server, taker->owner));
+    store_on_event(taker->store, &events, taker);
+}
+
+/* The taker's process dies while it asks for the lock, and the next one continues. */
+static void die(struct loop_timer *timer)
+{
+    struct taker *taker = timer->owner;
+
+    if (taker->state != TRYING || !taker->busy)
+        return;
+    store_close(taker->store);
+    connect_taker(taker);
+    taker->busy = false;
+    taker->replaced = true;
+    go_on(taker, 0);
+}
+
 /* -- runs -------------------------------------------------------------------------------------- */
 
 struct run {
@@ -348,17 +377,17 @@ struct run {
     unsigned turns_most;
     bool has_queue;
     unsigned silent; /* of 100 answers */
+    unsigned dying;  /* of 100 acquisitions */
 };
 
 static struct taker takers[OWNERS];
 
 static void begin(const struct run *run, unsigned seed)
 {
-    static const struct store_events events = {.poked = poked};
-
     sim_server_begin(&server, seed);
     server.has_queue = run->has_queue;
     server.silent = run->silent;
+    server.dying = run->dying;
     for (size_t i = 0; i < OWNERS; i++) {
         struct taker *taker = &takers[i];
         *taker = (struct taker){0};
@@ -366,9 +395,9 @@ static void begin(const struct run *run, unsigned seed)
             continue;
         memcpy(taker->keys, run->keys[i], sizeof taker->keys);
         snprintf(taker->owner, sizeof taker->owner, "o%zu", i);
-        taker->store = multi_lock_open(server.loop, sim_connect(&server, taker->owner));
-        store_on_event(taker->store, &events, taker);
+        connect_taker(taker);
         taker->timer = (struct loop_timer){.fire = act, .owner = taker};
+        taker->death = (struct loop_timer){.fire = die, .owner = taker};
         go_on(taker, chance(&server.seed, 10) * NS_PER_MS);
     }
 }
@@ -379,6 +408,7 @@ static void end(void)
         if (!takers[i].store)
             continue;
         loop_disarm(server.loop, &takers[i].timer);
+        loop_disarm(server.loop, &takers[i].death);
         store_close(takers[i].store);
     }
     loop_free(server.loop);
@@ -427,6 +457,8 @@ static const struct run runs[] = {
         {{"a"}, {"b"}, {"a", "b"}, {"c", "b"}}, 10, 200, .has_queue = true),
     ROW("answers are lost", {{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}, {"b", "a"}}, 10,
         400, .has_queue = true, .silent = 5),
+    ROW("their processes die", {{"a"}, {"a", "b", "c"}, {"c", "a"}, {"c", "b"}}, 10, 400,
+        .has_queue = true, .dying = 30),
     ROW("a store without queues", {{"a", "b"}, {"b", "a"}, {"c", "a"}}, 3, 1000),
 };
 

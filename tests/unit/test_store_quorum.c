@@ -539,9 +539,9 @@ static void test_late_grants(void)
                  grants);
 }
 
-/* H154 H2: what a waiter asks the nodes for is slow, and meanwhile its connections break (cut) or its
- * process dies. Its next requests are refused, it gives up, and the lock is released: the slow ones
- * take nothing when they arrive. */
+/* H154 H2: a waiter's requests are slow, and meanwhile its connections break (cut) or its process
+ * dies. Its next requests are refused, it gives up, and the lock is released: the slow ones take
+ * nothing when they arrive. */
 static void test_late_requests(bool cut)
 {
     struct simulation sim = {.loop = NULL};

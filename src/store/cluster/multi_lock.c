@@ -448,6 +448,9 @@ static void acquire_all_keys(struct multi_lock *multi, const struct acquire_requ
         memset(multi->asked, 0, sizeof multi->asked);
         memset(multi->holds, 0, sizeof multi->holds);
     }
+    /* The process that died may have had any of them, of which this one may wait for the first. */
+    for (size_t i = 0; request->from_dead_agent && i < multi->key_count; i++)
+        multi->holds[i] = HOLD_LOCK;
     multi->replaces |= request->replace;
     multi->rounds = 0;
     start_round(multi);
