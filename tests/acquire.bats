@@ -82,7 +82,7 @@ END
     (($(grep -c wait4 "$T/calls") > 1)) # the first one is before all signals are blocked
 }
 
-@test "wrong usage of acquire: 64, or 78 for RLOCK_OWNER, and nothing is asked of the server" {
+@test "wrong usage of acquire: exit 64, or 78 for RLOCK_OWNER, and nothing is asked of the server" {
     run -64 rlock acquire
     run -64 rlock acquire a b
     run -64 rlock acquire 'a b'
@@ -94,7 +94,7 @@ END
     [[ -z $(redis keys '*') ]]
 }
 
-@test "acquire, renew, release: 69 for an outage, 77 for a wrong password, and never 75" {
+@test "acquire, renew, release: exit 69 for an outage, 77 for a wrong password, and never 75" {
     as_default_user
     redis config set requirepass secret
     for one in acquire "release --owner $NO_OWNER" "renew --owner $NO_OWNER"; do
@@ -240,7 +240,7 @@ has_less_left() {
     exec 7>&-
 }
 
-@test "acquire's agent is killed while it waits, or before the token was out: 71, and why" {
+@test "acquire's agent is killed while it waits, or before the token was out: exit 71, and why" {
     hold a k
     queued k bg w rlock acquire k
     kill -KILL "$(agent_of "${pid[w]}")"

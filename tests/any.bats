@@ -115,7 +115,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ ${lines[0]} == KEY=d ]]
 }
 
-@test "--any, --take: what makes no sense is refused before a store is asked: 64" {
+@test "--any, --take: what makes no sense is refused before a store is asked: exit 64" {
     for words in '--any --take 3 a b c' '--any --take 0 a b' '--any --take x a b' \
         '--any --take 1 a' '--any --take 2 a b a' '--take 1 a b'; do
         says 64 '^rlock: run: --take ' run -u unix:///nowhere $words -- true
@@ -136,7 +136,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     RLOCK_URL=zookeeper://127.0.0.1:1 run -64 rlock run --any a b -- true
 }
 
-@test "--any: -n, -w and -E; a member of another kind: 78" {
+@test "--any: -n, -w and -E; a member of another kind: exit 78" {
     hold x a
     hold y b
     run -75 rlock run -n --any a b -- true
@@ -166,7 +166,7 @@ told='echo "KEY=$RLOCK_KEY"; echo "MODE=$RLOCK_MODE"; echo "FENCE=$RLOCK_FENCE";
     [[ $(xargs <"$LOG") == 'urgent new' ]]
 }
 
-@test "H80 --any: the KEY that is held is lost: 79; another one does not matter" {
+@test "H80 --any: the KEY that is held is lost: exit 79; another one does not matter" {
     hold x a
     at_work w c forever --any --lease 9s a b
     holds w b

@@ -201,7 +201,7 @@ in_cgroup() {
     rmdir "$there/threaded" "$there"
 }
 
-@test "--cgroup where none can be made: 71, and no lock was asked for" {
+@test "--cgroup where none can be made: exit 71, and no lock was asked for" {
     unshare --mount true 2>/dev/null || skip "may not mount here"
     before=$(redis_calls evalsha)
     run -71 --separate-stderr unshare --mount bash -c 'umount -l /sys/fs/cgroup; rlock run --cgroup k -- touch "$T/ran"' 3>&-

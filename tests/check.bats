@@ -83,7 +83,7 @@ paused_for_more() { # KEY SECONDS
     [[ $output == *'; third: no success is remembered |'* ]]
 }
 
-@test "check refuses wrong limits, and --not-done at a store without a memory of runs: 64" {
+@test "check refuses wrong limits, and --not-done at a store without a memory of runs: exit 64" {
     run -64 --separate-stderr rlock check -u zookeeper://127.0.0.1:1 --not-done 1h k
     [[ ! $output && ${stderr_lines[0]} == 'rlock: check: zookeeper:// has no '* ]]
     for limit in 2h:1h x; do

@@ -99,7 +99,7 @@ Error from server (Conflict): the object has been modified"
     two_take_turns exec:s3/bucket/locks
 }
 
-@test "the doctor: a cloud that writes without comparing versions is unfit: 69" {
+@test "the doctor: a cloud that writes without comparing versions is unfit: exit 69" {
     export CLOUD_SAYS=lies
     bg kubectl rlock doctor -u exec:kubectl/namespace
     finish kubectl 120

@@ -428,7 +428,7 @@ listens_to() {
     run -64 rlock run -u "$RLOCK_URL/1" k -- true
 }
 
-@test "H57 nodes that do not answer are passed over; where none answers: 69" {
+@test "H57 nodes that do not answer are passed over; where none answers: exit 69" {
     dead=127.0.0.1:$(free_ports 1)
     run -0 rlock run -u "cluster://$dead,${RLOCK_URL#cluster://}" "${at[1]}" -- true
     run -0 rlock status -u "cluster://$dead,${RLOCK_URL#cluster://}"
@@ -455,7 +455,7 @@ listens_to() {
     done
 }
 
-@test "H57 a node is reached at the port that it announces; where it is not there: 69" {
+@test "H57 a node is reached at the port that it announces; where it is not there: exit 69" {
     node=$(master_of "${at[2]}")
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:$node"
     cli "$node" config set cluster-announce-port "${proxy[proxy]##*:}" >/dev/null ||
@@ -537,7 +537,7 @@ odd() {
     poll_until 10 sh -c "redis-cli -p $2 time >/dev/null"
 }
 
-@test "H52 nodes that refer to each other are asked again, but not without end: 69" {
+@test "H52 nodes that refer to each other are asked again, but not without end: exit 69" {
     read -ra ports <<<"$(free_ports 2)"
     a=${ports[0]} b=${ports[1]}
     odd a "$a" "MOVED 1 127.0.0.1:$b"

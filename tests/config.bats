@@ -140,7 +140,7 @@ END
     run -0 in_system run k -- true
 }
 
-@test "a config file that makes no sense: 78, with file and line" {
+@test "a config file that makes no sense: exit 78, with file and line" {
     printf '# one\nprefix\n' >"$T/config"
     says 78 "^rlock: .*$T/config.*2" run --config "$T/config" k -- true
     printf 'prefix = p\nurl = %s\0nonsense\n' "$RLOCK_URL" >"$T/config"
@@ -573,7 +573,7 @@ END
     [[ $output != *s3cret* ]]
 }
 
-@test "what the store lacks is refused unasked: 64 from the command line, 78 from a file" {
+@test "what the store lacks is refused unasked: exit 64 from the command line, 78 from a file" {
     # A server that is asked would not be there: 69.
     says 64 '^rlock: run: cluster:// has no --grace$' run --grace -u cluster://127.0.0.1:1 k -- true
     says 64 '^rlock: init: cluster:// has no init$' init -u cluster://127.0.0.1:1

@@ -443,7 +443,7 @@ free_while_rlock_is_stopped() {
     ends_with a 79
 }
 
-@test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: 79" {
+@test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: exit 79" {
     bg_up a rlock run --lease 6s --wait-descendants k -- \
         bash -c "(await '$T/go') & : >'$T/a.up'; exit 9"
     kill -STOP "${pid[a]}"

@@ -70,7 +70,7 @@ only() {
 }
 
 # Each row: settings of the server; options; the status; and what is found.
-@test "settings that endanger locks are a warning: 1, or unfit: 69, with what helps" {
+@test "settings that endanger locks are a warning: exit 1, or unfit: exit 69, with what helps" {
     while IFS='|' read -r settings options wanted check level text advice; do
         echo "--- $settings $options"
         eval "redis config set ${settings:-appendonly yes}"
@@ -99,7 +99,7 @@ END
     stderr_line '^rlock: doctor: not fit to hold locks: '
 }
 
-@test "a replica is unfit: 69; its master is fit, and says how many it has" {
+@test "a replica is unfit: exit 69; its master is fit, and says how many it has" {
     local port
     port=$(free_ports 1)
     redis config set port "$port"
@@ -117,7 +117,7 @@ END
     run -0 rlock doctor --json --replicas 1
 }
 
-@test "H13 a server that is busy with a script is unfit: 69" {
+@test "H13 a server that is busy with a script is unfit: exit 69" {
     redis config set busy-reply-threshold 50
     redis-cli -s "$REDIS_SOCK" eval 'while true do end' 0 >/dev/null 2>&1 3>&- &
     poll_until 10 eval '[[ $(redis-cli -s "$REDIS_SOCK" ping 2>&1) == BUSY* ]]'
@@ -125,14 +125,14 @@ END
     redis-cli -s "$REDIS_SOCK" script kill
 }
 
-@test "H17 a full server refuses locks: 69" {
+@test "H17 a full server refuses locks: exit 69" {
     redis config set maxmemory 1
     run -69 --separate-stderr rlock doctor --json
     json '.findings | any(.check == "lock" and .level == "unfit" and (.text | contains("out of memory")))'
     [[ $(redis keys '*') == "" ]]
 }
 
-@test "a server that is out of reach, refuses the password or is not Redis is unfit: 69" {
+@test "a server that is out of reach, refuses the password or is not Redis is unfit: exit 69" {
     prints 69 '*unfit    reach*No such file*' doctor -u unix:///nowhere/sock
     stderr_line '^rlock: doctor: not fit to hold locks: reach: cannot reach unix:///nowhere/sock'
     run -69 --separate-stderr rlock doctor -q -u unix:///nowhere/sock
@@ -147,7 +147,7 @@ END
     RLOCK_PASSWORD=secret run -0 rlock doctor
 }
 
-@test "H27 H29 a clock that is off is a warning: 1; one that stands still is unfit: 69" {
+@test "H27 H29 a clock that is off is a warning: exit 1; one that stands still is unfit: exit 69" {
     local clock=$T/clock
     export SHIM_CLOCK_FILE=$clock
     printf '%-32s' 0 >"$clock"
@@ -333,7 +333,7 @@ fails_as_foretold() {
     run -77 rlock latch count-down gate
 }
 
-@test "memory near the limit is a warning: 1, with numbers" {
+@test "memory near the limit is a warning: exit 1, with numbers" {
     used=$(redis info memory | sed -n 's/^used_memory:\([0-9]*\).*/\1/p')
     redis config set maxmemory $((used * 20))
     diagnosed 0 '' memory fine " MB are used ("
@@ -367,7 +367,7 @@ fails_as_foretold() {
     finding reach unfit "select" " +select "
 }
 
-@test "H20 no right to the keys: 69; to the channels: 1" {
+@test "H20 no right to the keys: exit 69; to the channels: exit 1" {
     redis acl setuser nokeys reset on '>pw' '~other:*' '&*' '+@all'
     run -69 --separate-stderr rlock doctor --json -u "unix://nokeys:pw@$REDIS_SOCK"
     finding rights unfit '~rlock:*' 'ACL SETUSER nokeys ~rlock:*'
@@ -413,7 +413,7 @@ fails_as_foretold() {
     diff <(echo "$documented") <(printf '%s\n' $scripts $around | sort -u)
 }
 
-@test "H20 a server that runs no scripts is unfit: 69" {
+@test "H20 a server that runs no scripts is unfit: exit 69" {
     redis_stop
     REDIS_OPTIONS="$REDIS_OPTIONS --rename-command EVAL elsewhere" redis_start
     : >"$T/redis.dirty"
@@ -457,7 +457,7 @@ EOF
     prints 1 '* full -> CONFIG SET maxmemory-policy noeviction; *' doctor
 }
 
-@test "off a terminal the doctor has no colours without --color always; wrong usage: 64" {
+@test "off a terminal the doctor has no colours without --color always; wrong usage: exit 64" {
     run -0 rlock doctor --color always
     [[ $output == *$'\e[32mfine'* ]]
     run -0 rlock doctor

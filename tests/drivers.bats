@@ -187,7 +187,7 @@ END
     [[ ! -e $T/locks ]]
 }
 
-@test "a driver that does not exist, or cannot serve: 69, and rlock says why" {
+@test "a driver that does not exist, or cannot serve: exit 69, and rlock says why" {
     run -69 rlock run -u exec:nosuch/x --server-wait 0 k -- true
     [[ $output == *"the program rlock-store-nosuch cannot be started"* ]]
     run -69 rlock run -u "exec:liar/$T/later" --server-wait 0 k -- true

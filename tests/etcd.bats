@@ -454,14 +454,14 @@ passes_by() {
     poll_until 100 passes_by old
 }
 
-@test "--mirror, --grace, --replicas and a quorum are refused at etcd: 64" {
+@test "--mirror, --grace, --replicas and a quorum are refused at etcd: exit 64" {
     store_has_no '--mirror' run --mirror string:x k -- true
     store_has_no '--grace' run --grace k -- true
     store_has_no '--replicas' run --replicas 1 k -- true
     run -64 rlock run -u "$RLOCK_URL" -u redis://127.0.0.1 k -- true
 }
 
-@test "no server at the address of an etcd, or another kind of server: 69, and why" {
+@test "no server at the address of an etcd, or another kind of server: exit 69, and why" {
     run -69 rlock run -u etcd://127.0.0.1:1 --server-wait 0 k -- true
     [[ $output == *127.0.0.1:1* ]]
     answering web 'HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno'

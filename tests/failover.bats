@@ -52,7 +52,7 @@ has_clients() {
     [[ $(on b exists 'rlock:{k}') == 1 ]]
 }
 
-@test "the master is gone without a successor: 69 after the time for connecting" {
+@test "the master is gone without a successor: exit 69 after the time for connecting" {
     disturb
     server_kill b
     server_kill a

@@ -46,7 +46,7 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
     done
 }
 
-@test "H152 no token, several, or something else in the file: 78, and the file stays" {
+@test "H152 no token, several, or something else in the file: exit 78, and the file stays" {
     echo 5 >"$F"
     run -78 --separate-stderr rlock fence "$F"
     [[ ${stderr_lines[0]} == "rlock: fence: $F: no token: RLOCK_FENCE is not set" && ${stderr_lines[1]} == hint:* ]]
@@ -270,7 +270,7 @@ locked() {
     gone "$(<"$T/child")"
 }
 
-@test "H152 a disk that is full, a file that may not grow: 71, and the old number" {
+@test "H152 a disk that is full, a file that may not grow: exit 71, and the old number" {
     echo 99 >"$F"
     run -71 bash -c 'ulimit -f 0; exec rlock fence "$1" --token 100 -- touch "$2"' sh "$F" "$T/ran" 3>&-
     [[ ! -e $T/ran ]]

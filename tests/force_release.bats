@@ -35,7 +35,7 @@ acquire_and_fall_silent() {
     stderr_line '^rlock: many was taken from 2 holders, and its queue was emptied$'
 }
 
-@test "without a terminal and without --yes: 64, nothing happens" {
+@test "without a terminal and without --yes: exit 64, nothing happens" {
     hold a k
     says 64 '^rlock: ' force-release k </dev/null
     stderr_line '.--yes'
@@ -93,7 +93,7 @@ status $status"
     ends_with a 79
 }
 
-@test "the lock changes hands while force-release asks: 1, and who has it now keeps it" {
+@test "the lock changes hands while force-release asks: exit 1, and who has it now keeps it" {
     hold a k --lease 60s --label first
     export PIDA=${pid[a]}
     queued k bg b rlock run --label second k -- sleep 1000
@@ -147,7 +147,7 @@ EOF
     has_waiters k 0
 }
 
-@test "force-release: misuse is refused, no server: 69, a lock that is free: 1" {
+@test "force-release: misuse is refused, no server: exit 69, a lock that is free: exit 1" {
     run -64 rlock force-release --now --yes k -- true
     run -64 rlock force-release --now --yes --owner x a b
     run -69 rlock force-release --url unix:///nowhere --server-wait 0 --yes k

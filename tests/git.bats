@@ -76,7 +76,7 @@ no_folders() {
     jq -e --arg long "$long" '[.[].key] | sort == (["a..b", $long] | sort)' <<<"$output"
 }
 
-@test "a repository that is not there: 69, in the words of git" {
+@test "a repository that is not there: exit 69, in the words of git" {
     run -69 rlock run -u "git+file://$T/nothing.git" --server-wait 0 k -- true
     [[ $output == *"does not appear to be a git repository"* ]]
     run -69 env PATH=/nothing "$RLOCK" run --server-wait 0 k -- true

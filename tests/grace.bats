@@ -141,7 +141,7 @@ without_grace() {
     is_free k
 }
 
-@test "acquire: a renewer has its lock again; renew cannot, and says so: 1" {
+@test "acquire: a renewer has its lock again; renew cannot, and says so: exit 1" {
     kept=$(rlock acquire --lease 9s --keep $$ k)
     other=$(rlock acquire --lease 1m other)
     redis flushall

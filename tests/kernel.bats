@@ -167,7 +167,7 @@ none_has() {
     flock -n "$T/mine" true
 }
 
-@test "H158 a call that rlock cannot do without: 71, and its name" {
+@test "H158 a call that rlock cannot do without: exit 71, and its name" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # that waits for a process of its own
     real=$RLOCK
     for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair' \
@@ -192,7 +192,7 @@ none_has() {
 }
 
 # Without these, the command's processes are not found, signalled or awaited.
-@test "H158 a call that a guard of a command cannot do without: 71, and its name" {
+@test "H158 a call that a guard of a command cannot do without: exit 71, and its name" {
     [[ $(uname -m) == x86_64 ]] || skip "the numbers are those of x86_64"
     real=$RLOCK
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # that reads /proc, and waits for a process

@@ -113,7 +113,7 @@ has_subscribers() {
     ends_with w 0
 }
 
-@test "-w: 75 when the time is up; -q is silent after -n, but not after -w" {
+@test "-w: exit 75 when the time is up; -q is silent after -n, but not after -w" {
     rlock latch set k 2
     timed 4000 20000 says 75 '^rlock: latch: k: not open: 2 of 2 left$' latch wait -w 4s k
     quiet 75 latch wait -q -w 0 k
@@ -375,7 +375,7 @@ DIALOGUE
     is_left k 1
 }
 
-@test "H91 run: a server that stays away: 69, and it says that nothing was counted" {
+@test "H91 run: a server that stays away: exit 69, and it says that nothing was counted" {
     start_proxy
     rlock latch set k 1
     bg a rlock latch run -u "redis://${proxy[proxy]}" --id a k -- sh -c "$(fault_command refuse)"

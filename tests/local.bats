@@ -178,7 +178,7 @@ for_others() {
     run -0 rlock local stop --force
 }
 
-@test "a directory that is not ours alone is refused: 69" {
+@test "a directory that is not ours alone is refused: exit 69" {
     rlock run k -- true
     rlock local stop
     chmod 750 "$PLACE"
@@ -198,7 +198,7 @@ for_others() {
     server_count 0
 }
 
-@test "a directory of somebody else is refused: 69" {
+@test "a directory of somebody else is refused: exit 69" {
     as_root
     mkdir -m 700 "$PLACE"
     chown 54321 "$PLACE"
@@ -244,7 +244,7 @@ in_mounts() {
     [[ $status == 0 && ${lines[0]} == "700 54321" && $output == */tmp/rlock-54321/socket* ]]
 }
 
-@test "H159 a /run/lock that this process may not write: 69 and why; a server there is used" {
+@test "H159 a /run/lock that this process may not write: exit 69 and why; a server there is used" {
     local place=/run/lock/rlock-54321
     [[ ! -e $place ]]
     locked='mount --bind /run/lock /run/lock && mount -o remount,bind,ro /run/lock'
@@ -293,7 +293,7 @@ shares_server_with_user_54321() {
     shares_server_with_user_54321 unshare --map-root-user
 }
 
-@test "H159 a user whom a user name space does not name has no place of his own: 69" {
+@test "H159 a user whom a user name space does not name has no place of his own: exit 69" {
     as_root
     for_others
     unshare --user true 2>/dev/null || skip "no user name spaces here"
@@ -309,7 +309,7 @@ shares_server_with_user_54321() {
     shares_server_with_user_54321 fakeroot
 }
 
-@test "H159 a /tmp or a /run/lock that only this process has: 69, and what to do" {
+@test "H159 a /tmp or a /run/lock that only this process has: exit 69, and what to do" {
     unshare -p true 2>/dev/null || skip "no process name space here"
     in_mounts 'unshare -m sh -c "mount -t tmpfs -o mode=1777 none /run/lock; $0 run k -- echo ran"; exit' \
         -p -f --mount-proc
@@ -346,7 +346,7 @@ shares_server_with_user_54321() {
     [[ ! -e $T/ran ]]
 }
 
-@test "H16 a full disk: 69 and why, and it continues when there is room" {
+@test "H16 a full disk: exit 69 and why, and it continues when there is room" {
     as_root
     unshare -m true 2>/dev/null || skip "no mount name space here"
     cat >"$T/full" <<'END'

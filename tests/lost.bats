@@ -236,7 +236,7 @@ no_renew_rows() {
     done
 }
 
-@test "H124 --no-renew on every store: 79 where the lock was lost before its end, else 124" {
+@test "H124 --no-renew on every store: exit 79 where the lock was lost before its end, else 124" {
     local store way rows=() round unheard
     on local
     rlock status >/dev/null

@@ -157,7 +157,7 @@ is_renewed_since() {
     run -1 rlock force-release --now --yes one
 }
 
-@test "what it cannot do is refused unasked: 64 from the command line, 78 from a file" {
+@test "what it cannot do is refused unasked: exit 64 from the command line, 78 from a file" {
     mv "$SERVER" "$T/away" # a question to it ends with 69
     refusals 'memory:// has no ' '$' <<'END'
 run --read k -- true|--read
@@ -185,7 +185,7 @@ END
     stderr_line 'has memory:///a beside another store, but a quorum is made of single servers'
 }
 
-@test "a store that is away: 69 when it stays away, and waited for when it comes" {
+@test "a store that is away: exit 69 when it stays away, and waited for when it comes" {
     mv "$SERVER" "$T/away"
     says 69 "^rlock: k: .*cannot reach memory://$SERVER" run --server-wait 0 k -- touch "$T/ran"
     bg_says a 'cannot reach memory://' rlock run --server-wait 1m k -- touch "$T/ran"

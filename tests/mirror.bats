@@ -255,7 +255,7 @@ has_no_mirror() {
     run -0 rlock run -n -u "$urls" --mirror string:their k -- true
 }
 
-@test "options and stores that --mirror does not go with are refused unasked: 64" {
+@test "options and stores that --mirror does not go with are refused unasked: exit 64" {
     export RLOCK_URL=redis://127.0.0.1:1
     refusals '' <<'END'
 run --mirror foo:x k -- true|--mirror 'foo:x' is none of string:NAME, redisson:NAME and shedlock:NAME

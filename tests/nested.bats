@@ -54,7 +54,7 @@ inner() {
     run -0 rlock status -q a b
 }
 
-@test "an RLOCK_OWNER of another form: 78; runs nest sixteen deep, and no deeper" {
+@test "an RLOCK_OWNER of another form: exit 78; runs nest sixteen deep, and no deeper" {
     for owner in x 1.2 "$(printf 'a%.0s' {1..36})" "00000000-0000-0000-0000-000000000000."; do
         run -78 --separate-stderr env RLOCK_OWNER="$owner" rlock run -n k -- true
         stderr_line RLOCK_OWNER

@@ -169,7 +169,7 @@ other_server() {
     no_overlap
 }
 
-@test "H104 a resolver that hangs at the start: 69 after the connect timeout" {
+@test "H104 a resolver that hangs at the start: exit 69 after the connect timeout" {
     touch "$T/hang"
     SHIM_DNS_FILE=$T/hang LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so timed 900 20000 \
         run -69 --separate-stderr rlock run -u redis://localhost:1 --connect-timeout 1s k -- true
@@ -223,7 +223,7 @@ other_server() {
     [[ ! -e $T/run ]]
 }
 
-@test "a URL that names a directory or a file in place of a Unix socket: 69, and what it is" {
+@test "a URL that names a directory or a file in place of a Unix socket: exit 69, and what it is" {
     mkdir "$T/folder"
     touch "$T/file"
     run -69 --separate-stderr rlock run --server-wait 0 -u "unix://$T/folder" k -- true
@@ -301,7 +301,7 @@ but_for_silence() {
     grep -v 'no answer from the store yet; trying again$\|the store is back after' || true
 }
 
-@test "H125 a round trip too long for the lease: 69, with both, and the lease that would do" {
+@test "H125 a round trip too long for the lease: exit 69, with both, and the lease that would do" {
     distance 800
     for option in -n -w60s --color=auto; do
         # Three trips to begin with, and some more.

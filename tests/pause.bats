@@ -229,7 +229,7 @@ lost() {
     done
 }
 
-@test "a pause whose answers are all lost: 69, and it may have been made" {
+@test "a pause whose answers are all lost: exit 69, and it may have been made" {
     rlock run k -- true
     start_proxy
     fault on up vanished hold down

@@ -233,7 +233,7 @@ ended_by_agent() {
     contains "$T/a.err" 'rlock: k: lock lost: not renewed in time'
 }
 
-@test "H75 the agent of a waiter is killed, and no other one can be started: 71" {
+@test "H75 the agent of a waiter is killed, and no other one can be started: exit 71" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     hold a k --lease 30s
     bg_says b "waiting for k" rlock run k -- touch "$T/ran"
@@ -302,7 +302,7 @@ ended_by_agent() {
     (((output & 04000) == 0)) # O_NONBLOCK; the flags are octal
 }
 
-@test "H109 no process can be forked after the grant: 71, and the lock is released" {
+@test "H109 no process can be forked after the grant: exit 71, and the lock is released" {
     [[ $EUID == 0 ]] || skip "only root can take another user's processes away"
     local copy=$BATS_FILE_TMPDIR/bin
     mkdir -p "$copy" && cp -L "$RLOCK" "$copy/rlock" && chmod -R a+rX "$BATS_RUN_TMPDIR"
@@ -320,7 +320,7 @@ ended_by_agent() {
     run -0 rlock status -q k
 }
 
-@test "H109 no descriptors to be had: 71" {
+@test "H109 no descriptors to be had: exit 71" {
     # A sanitizer looks for leaks through descriptors of its own, at the end, when there are none.
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     for n in 4 5 6 7; do
@@ -331,7 +331,7 @@ ended_by_agent() {
     run -0 rlock status -q k
 }
 
-@test "H109 no descriptors to be had once the agent has the lock: 71, and it is released" {
+@test "H109 no descriptors to be had once the agent has the lock: exit 71, and it is released" {
     local first
     need_strace
     strace -qq -o "$T/calls" -e trace=fcntl "$RLOCK" run k -- true 3>&-
@@ -345,7 +345,7 @@ ended_by_agent() {
     is_free k
 }
 
-@test "H109 no descriptors to be had for renew and release: 71, and no harm" {
+@test "H109 no descriptors to be had for renew and release: exit 71, and no harm" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     owner=$(rlock acquire --lease 60s k)
     for n in '4 renew' '5 renew' '6 renew' '4 release'; do
@@ -354,7 +354,7 @@ ended_by_agent() {
     done
 }
 
-@test "H109 no descriptors to be had to find a server of any kind: 71, and why" {
+@test "H109 no descriptors to be had to find a server of any kind: exit 71, and why" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     for url in "$RLOCK_URL" redis://localhost:1 sentinel://localhost:1/main cluster://localhost:1 \
         zookeeper://localhost:1; do

@@ -118,7 +118,7 @@ comes_and_goes() {
     ends_with b 0
 }
 
-@test "what a quorum cannot do is refused unasked: 64 from the command line, 78 from a file" {
+@test "what a quorum cannot do is refused unasked: exit 64 from the command line, 78 from a file" {
     refusals 'a quorum has no ' '$' <<'END'
 run --shared k -- true|--read
 read k -- true|--read
@@ -145,7 +145,7 @@ END
     says 64 '^rlock: run: --url names more than 16 servers' run "${many[@]}" k -- true
 }
 
-@test "H87 one server by two names: 78, with both, and nothing is left there" {
+@test "H87 one server by two names: exit 78, with both, and nothing is left there" {
     start_proxy proxy 127.0.0.1:0 "$QUORUM/2/sock"
     RLOCK_URL="$(node_urls 2) redis://${proxy[proxy]}" refused 78 run k -- touch "$T/ran"
     stderr_line "^rlock: k: the same node twice in a quorum: unix://$QUORUM/2/sock and redis://${proxy[proxy]}/0 are one server$"
@@ -158,7 +158,7 @@ END
     poll_until 5 nothing_at k 1 2
 }
 
-@test "H49 H87 a replica in a quorum: 78, by name" {
+@test "H49 H87 a replica in a quorum: exit 78, by name" {
     node 3 config set repl-timeout 1
     node 3 replicaof 127.0.0.1 1
     RLOCK_URL=$(node_urls 1 3) refused 78 run k -- touch "$T/ran"
@@ -168,7 +168,7 @@ END
     poll_until 2 nothing_at k 1 2
 }
 
-@test "H20 without the right to INFO: 77; the rights that the manual names are enough" {
+@test "H20 without the right to INFO: exit 77; the rights that the manual names are enough" {
     for i in 1 2 3; do
         # shellcheck disable=SC2046 # they are words
         node "$i" acl setuser limited reset on '>pw' $(manual_rights)
@@ -273,7 +273,7 @@ END
     run -0 rlock run -w 60s k -- true
 }
 
-@test "force-release without a majority: 69" {
+@test "force-release without a majority: exit 69" {
     hold a k --lease 30s
     node_signal 1 STOP
     node_kill 2

@@ -107,7 +107,7 @@ log_is() {
     log_is nested +w -w
 }
 
-@test "H70 a reader that would write waits for itself: 78 at once" {
+@test "H70 a reader that would write waits for itself: exit 78 at once" {
     run -0 rlock read k -- sh -c "rlock write k -- echo never 2>'$T/err'; test \$? = 78"
     [[ $output == "" && $(<"$T/err") == "rlock: k: "* ]]
     run -0 rlock read k -- sh -c "rlock run k -- echo never 2>'$T/err'; test \$? = 78"

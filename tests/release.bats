@@ -33,7 +33,7 @@ load helper
     run -0 rlock release --owner "$other" k
 }
 
-@test "renewing or releasing what one does not hold: 1, a line, and nothing changes" {
+@test "renewing or releasing what one does not hold: exit 1, a line, and nothing changes" {
     hold a k --lease 60s
     mine=$(rlock acquire other)
     before=$(redis hgetall 'rlock:{k}' | sed -n '/^h:/p')
@@ -86,7 +86,7 @@ load helper
     stderr_line '^rlock: release: k: the token of a run'
 }
 
-@test "wrong usage of renew and release: 64, or 78 for RLOCK_OWNER" {
+@test "wrong usage of renew and release: exit 64, or 78 for RLOCK_OWNER" {
     says 64 '^hint: --owner TOKEN or RLOCK_OWNER' renew k
     RLOCK_OWNER="" run -64 rlock renew k
     for one in release renew; do
@@ -132,7 +132,7 @@ load helper
     stderr_line '^rlock: release: k: taken away '
 }
 
-@test "a server that hangs: 69 after the connect timeout" {
+@test "a server that hangs: exit 69 after the connect timeout" {
     mine=$(rlock acquire k)
     kill -STOP "$(redis_pid)"
     timed 900 14000 run -69 --separate-stderr rlock release --connect-timeout 1s --owner "$mine" k

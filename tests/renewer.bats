@@ -104,7 +104,7 @@ END
     run -75 rlock run -n k -- true
 }
 
-@test "a process that does not exist: 64, before anything is asked" {
+@test "a process that does not exist: exit 64, before anything is asked" {
     sleep 1000 &
     one=$!
     kill -KILL "$one"
@@ -119,14 +119,14 @@ END
     run -64 --separate-stderr bash -c 'exec rlock acquire --keep $$ k' 3>&-
 }
 
-@test "--keep of a process that has ended, but was not waited for (a zombie): 64" {
+@test "--keep of a process that has ended, but was not waited for (a zombie): exit 64" {
     bg s sh -c 'sleep 0.2 & echo $! >"$0"; exec sleep 1000' "$T/number"
     poll_until 5 test -s "$T/number"
     poll_until 5 in_state "$(<"$T/number")" Z
     run -64 rlock acquire --keep "$(<"$T/number")" k
 }
 
-@test "the process of --keep ends while acquire waits: 1, and the lock is not taken" {
+@test "the process of --keep ends while acquire waits: exit 1, and the lock is not taken" {
     waits_to_keep
     kill -KILL "${pid[s]}"
     finish w 5
@@ -181,7 +181,7 @@ END
     done
 }
 
-@test "the renewer is killed while acquire waits: 71, and acquire says so" {
+@test "the renewer is killed while acquire waits: exit 71, and acquire says so" {
     waits_to_keep
     kill -KILL "$(renewers)"
     finish w 5

@@ -35,7 +35,7 @@ left() {
     poll_until 10 eval '[[ $(redis info replication) == *connected_slaves:1* ]]'
 }
 
-@test "H35 no replica, or too few: 69, nothing is run or held" {
+@test "H35 no replica, or too few: exit 69, nothing is run or held" {
     export RLOCK_SERVER_WAIT=0
     for number in 1 majority all; do
         says 69 '^rlock: k: the server has no replicas' run --replicas $number k -- touch "$T/run"
@@ -264,7 +264,7 @@ left() {
     [[ $status == 0 && -e $T/run ]]
 }
 
-@test "held by another: 75, whatever becomes of the replica" {
+@test "held by another: exit 75, whatever becomes of the replica" {
     replica_start one
     hold a k
     refused 75 run -n --replicas 1 k -- touch "$T/run"

@@ -78,7 +78,7 @@ left_is() {
     run -0 stranger rlock run -n staging -- true
 }
 
-@test "release without a token and without a reservation: 1, and who has it" {
+@test "release without a token and without a reservation: exit 1, and who has it" {
     export XDG_STATE_HOME=$T/state
     hold a held
     RLOCK_OWNER="" says 1 '^rlock: release: nothing is free; no reservation of yours$' release nothing
@@ -154,7 +154,7 @@ again() {
     done
 }
 
-@test "inside a run that holds the KEY: 78 at once, because it would wait for itself" {
+@test "inside a run that holds the KEY: exit 78 at once, because it would wait for itself" {
     export XDG_STATE_HOME=$T/state
     local inside=(rlock reserve staging 2h -m inside)
     run -78 --separate-stderr rlock run staging -- "${inside[@]}"

@@ -52,7 +52,7 @@ load helper
     run -1 grep -v 'waiting for k\|acquired after' "$T/w.err"
 }
 
-@test "H20 no right to the keys or the scripts: 77, and it says what is missing" {
+@test "H20 no right to the keys or the scripts: exit 77, and it says what is missing" {
     redis acl setuser nokeys reset on '>pw' '~other:*' '&*' '+@all'
     refused 77 run -u "unix://nokeys:pw@$REDIS_SOCK" k -- touch "$T/run"
     stderr_line '^rlock: .*([Pp]ermission|NOPERM|key)'
@@ -63,7 +63,7 @@ load helper
     refused 77 run -u "unix://nothing:pw@$REDIS_SOCK" k -- touch "$T/run"
 }
 
-@test "H20 no right to expire keys: 77, and no latch is set" {
+@test "H20 no right to expire keys: exit 77, and no latch is set" {
     redis acl setuser lasting reset on '>pw' '~*' '&*' '+@all' -pexpire
     refused 77 latch set -u "unix://lasting:pw@$REDIS_SOCK" k 2
     run -1 rlock latch status k
@@ -210,7 +210,7 @@ are_clients() {
     [[ $output == *'without +role'*'take it out of its rename-command'* && $output != *ACL* ]]
 }
 
-@test "H21 a key of another type: 78, and it is left alone" {
+@test "H21 a key of another type: exit 78, and it is left alone" {
     redis set 'rlock:{string}' x
     redis rpush 'rlock:{list}' x
     redis sadd 'rlock:{set}' x

@@ -49,7 +49,7 @@ returncode() { # negative for death by a signal, as python sees it
     run -5 rlock run k -c "x='a  b'; [ \"\$x\" = 'a  b' ] && exit 5"
 }
 
-@test "-n does not wait: 75 and one line that names the holder" {
+@test "-n does not wait: exit 75 and one line that names the holder" {
     hold a k --label "the holder"
     run -75 --separate-stderr rlock run -n k -- true
     [[ $output == "" && ${#stderr_lines[@]} == 1 && $stderr == rlock:* ]]
@@ -59,7 +59,7 @@ returncode() { # negative for death by a signal, as python sees it
     run -75 rlock run -w 0 k -- true
 }
 
-@test "-w gives up after its duration: 75" {
+@test "-w gives up after its duration: exit 75" {
     hold a k
     for option in "-w 3" "--wait=3000ms" "--timeout 3s"; do
         timed 2950 20000 run -75 rlock run $option k -- true
@@ -74,7 +74,7 @@ returncode() { # negative for death by a signal, as python sees it
     run -1 rlock run -n -E 9 other -- false
 }
 
-@test "H97 a command that cannot be executed: 126 or 127, and the lock is free at once" {
+@test "H97 a command that cannot be executed: exit 126 or 127, and the lock is free at once" {
     says 127 '^rlock: .*missing.*[Nn]o such file' run k -- "$T/missing"
     # With no directory in PATH that this user may not enter.
     PATH=/usr/bin:/bin run -127 rlock run k -- no-such-command-anywhere
@@ -86,7 +86,7 @@ returncode() { # negative for death by a signal, as python sees it
     run -0 rlock status -q k
 }
 
-@test "H74 --at-most stops the command after its duration, counted from the acquisition: 124" {
+@test "H74 --at-most stops the command after its duration, counted from the acquisition: exit 124" {
     timed 950 20000 says 124 '^rlock: ' run --at-most 1s k -- sleep 100
     run -124 rlock run --at-most 500ms k -- sh -c 'trap "exit 7" TERM; while :; do sleep 0.05; done'
     run -0 rlock run --at-most 0 k -- sleep 0.2
@@ -100,7 +100,7 @@ returncode() { # negative for death by a signal, as python sees it
     [[ $output == *term* ]]
 }
 
-@test "--no-renew stops the command before the lease ends: 124" {
+@test "--no-renew stops the command before the lease ends: exit 124" {
     start=$(now_ms)
     at_work a k forever --no-renew --lease 6s
     work b k 0.2
@@ -128,7 +128,7 @@ returncode() { # negative for death by a signal, as python sees it
     json 'map(.outcome) == ["timed out"]'
 }
 
-@test "a command that cannot be found: 127, and a hint says what was perhaps meant" {
+@test "a command that cannot be found: exit 127, and a hint says what was perhaps meant" {
     printf '#!/bin/sh\r\necho\r\n' >"$T/windows"
     printf '#!/nowhere/sh -e\necho\n' >"$T/strange"
     chmod +x "$T/windows" "$T/strange"

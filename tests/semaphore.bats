@@ -34,7 +34,7 @@ slots_are() {
     run -78 rlock run -n --limit 1 k -- true
 }
 
-@test "a limit that is not a number from 1 to 100000: 64" {
+@test "a limit that is not a number from 1 to 100000: exit 64" {
     for limit in 0 -1 1.5 x "" 100001 99999999999999999999; do
         run -64 rlock run --limit="$limit" k -- true
     done

@@ -35,7 +35,7 @@ tls_files() {
     run -0 rlock run k -- true
 }
 
-@test "H39 too few Sentinels to be sure who is the master: 69" {
+@test "H39 too few Sentinels to be sure who is the master: exit 69" {
     server_signal 1 STOP
     server_signal 2 STOP
     timed 500 12000 run -69 --separate-stderr rlock run --connect-timeout 2s k -- true
@@ -69,7 +69,7 @@ tls_files() {
     quiet 0 run k -- true
 }
 
-@test "no Sentinel runs: 69 at once with --server-wait 0" {
+@test "no Sentinel runs: exit 69 at once with --server-wait 0" {
     read -ra dead <<<"$(free_ports 2)"
     RLOCK_URL=$(sentinel_url "127.0.0.1:${dead[0]}" "127.0.0.1:${dead[1]}")
     timed 0 15000 run -69 --separate-stderr rlock run --server-wait 0 --connect-timeout 20s k -- true

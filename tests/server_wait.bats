@@ -170,7 +170,7 @@ away_for() {
     away_for 2500 run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
 }
 
-@test "-w bounds the wait for a server as well: 69, since an outage is not contention" {
+@test "-w bounds the wait for a server as well: exit 69, since an outage is not contention" {
     away_for 1500 run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"
     away_for 1500 latch wait l -w 1500ms --server-wait 1m

@@ -85,7 +85,7 @@ load helper
     [[ $(redis dbsize) == 5 ]]
 }
 
-@test "32 KEYs may be taken at once; more are refused: 64" {
+@test "32 KEYs may be taken at once; more are refused: exit 64" {
     run -0 rlock run k{1..32} -- true
     run -64 rlock run k{1..33} -- true
 }

@@ -125,7 +125,7 @@ no_controls() { # in $output, but for the ends of lines
     status_json '. == []'
 }
 
-@test "status -q prints nothing: 0 when all KEYs are free, 75 when one is held" {
+@test "status -q prints nothing: 0 when all KEYs are free, exit 75 when one is held" {
     hold a k
     prints_nothing 75 status -q k
     run -75 rlock status -q free k

@@ -62,7 +62,7 @@ sh rlock status -q k
 EOF
 }
 
-@test "H99 Ctrl-Z, the lock goes to another, fg: 79, and the command did not continue" {
+@test "H99 Ctrl-Z, the lock goes to another, fg: exit 79, and the command did not continue" {
     in_shell <<'EOF'
 send rlock run --lease 20s k -- worker "$T/log" a forever\n
 until grep -q '^a' "$T/log"

@@ -313,7 +313,7 @@ EOF
     run -0 rlock run --config "$T/config" k -- true
 }
 
-@test "rediss:// to a server without TLS, and redis:// to one with it: 69, and it says so" {
+@test "rediss:// to a server without TLS, and redis:// to one with it: exit 69, and it says so" {
     no_connection 'no answer to TLS in time; is it a server without' "${ca[@]}" \
         -u "rediss://127.0.0.1:$PLAIN_PORT" --connect-timeout 3s
     stderr_line '^hint: without TLS the URL begins with redis://'

@@ -15,7 +15,7 @@ setup() {
     PROXY=rediss://${proxy[proxy]}
 }
 
-@test "a server that stalls in the handshake: 69 after the connect timeout" {
+@test "a server that stalls in the handshake: exit 69 after the connect timeout" {
     for bytes in 0 3 100 700; do
         fault cut down $bytes
         timed 2900 15000 refused 69 run -u "$PROXY" --connect-timeout 3s k -- touch "$T/run"
@@ -26,7 +26,7 @@ setup() {
     refused 69 run -u "$PROXY" --connect-timeout 500ms k -- touch "$T/run"
 }
 
-@test "a server that closes or resets in the handshake: 69, and it says so" {
+@test "a server that closes or resets in the handshake: exit 69, and it says so" {
     for bytes in 0 3 100 700; do
         fault cut down $bytes close
         refused 69 run -u "$PROXY" k -- touch "$T/run"

@@ -14,7 +14,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ ${#stderr_lines[@]} == 1 || ${stderr_lines[1]} == *hint:* || ${stderr_lines[1]} == *help* ]]
 }
 
-@test "a command line without arguments, or with an unknown command or option: 64" {
+@test "a command line without arguments, or with an unknown command or option: exit 64" {
     run -64 rlock
     usage frobnicate
     usage --frobnicate
@@ -35,7 +35,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     [[ $(rlock --frobnicate=1 2>&1) == "rlock: --frobnicate: unknown option"* ]]
 }
 
-@test "another dash in place of --: 64, and a hint with the line as it was meant" {
+@test "another dash in place of --: exit 64, and a hint with the line as it was meant" {
     for dash in — – –- ――; do
         usage run -n k "$dash" echo 'a b'
         [[ ${stderr_lines[0]} == "rlock: run: no COMMAND: '$dash' is another dash than --" ]]
@@ -112,7 +112,7 @@ pause -m x k* 1m
 END
 }
 
-@test "rlock-stores(7) says what each store lacks, and all of that is refused: 64" {
+@test "rlock-stores(7) says what each store lacks, and all of that is refused: exit 64" {
     local title url
     [[ $(lacks_of redis://127.0.0.1:1) == '' ]]
     while read -r url title; do
@@ -218,14 +218,14 @@ END
     prints 0 90000 run --lease=1m30s k -- sh -c 'echo $RLOCK_LEASE_MS'
 }
 
-@test "wrong usage of status and force-release: 64" {
+@test "wrong usage of status and force-release: exit 64" {
     usage status --frobnicate
     usage status --watch=x
     usage force-release --now --yes
     usage force-release --frobnicate k
 }
 
-@test "a server that is not there: 69, its address, a hint, and the command is not run" {
+@test "a server that is not there: exit 69, its address, a hint, and the command is not run" {
     export RLOCK_SERVER_WAIT=0
     refused 69 run k -- touch "$T/run"
     [[ ${stderr_lines[0]} == rlock:*unix:///nowhere/at/all* && ${#stderr_lines[@]} -le 2 ]]
@@ -236,7 +236,7 @@ END
     run -69 rlock force-release --now --yes k
     says 69 'no-such-host.invalid' run -u redis://no-such-host.invalid k -- touch "$T/run"
 }
-@test "out of memory: 71, and it says so, wherever that is" {
+@test "out of memory: exit 71, and it says so, wherever that is" {
     ! grep -qE "__(asan_init|llvm_profile)" "$RLOCK" ||
         skip "what a sanitizer or counters need before rlock"
     local limit status words found=

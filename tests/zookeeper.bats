@@ -251,7 +251,7 @@ END
     poll_until 20 has_holders k 0
 }
 
-@test "a semaphore: another limit, or another kind of lock, on what is held: 78" {
+@test "a semaphore: another limit, or another kind of lock, on what is held: exit 78" {
     stay a k --limit 3
     says 78 '^rlock: k: .* a semaphore with a limit of 3$' run -n --limit 2 k -- true
     refused 78 run -n k -- true
@@ -440,7 +440,7 @@ END
     says 75 ': not acquired: held by an owner whose node may not be read$' run -n k -- true
 }
 
-@test "features that it lacks are refused unasked: 64" {
+@test "features that it lacks are refused unasked: exit 64" {
     export RLOCK_URL=zookeeper://127.0.0.1:1
     refusals 'zookeeper:// has no ' '$' <<'END'
 run --at-least 5s k -- true|--at-least
