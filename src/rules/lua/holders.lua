@@ -8,29 +8,33 @@
 local FEW = 50    -- holders and waiters
 local REACH = 100 -- tickets that one call looks at to find whom to call
 
--- Counts one more acquisition. Returns the new text of the field a.
+-- Counts one more acquisition in lock.acquired. Returns its new text, which the caller writes to
+-- the field a.
 local function count_acquired(lock)
   lock.acquired = whole((number(lock.acquired) or 0) + 1)
   return lock.acquired
 end
 
--- Counts a request that leaves without the lock. A lock that was never acquired may have no key,
--- and a count should not make one.
+-- Counts a request that leaves without the lock, in the field n:refused. A lock that was never
+-- acquired may have no key, and a count should not make one. A full server does not count it
+-- (pcall).
 local function count_refusal(lock)
   if lock.fence == 0 then return end
   redis.pcall('HSET', lock.key, next_tally(lock, 'refused', now_text))
 end
 
--- The mode in which a family keeps others out: shared if all of it is.
+-- The mode in which a family keeps others out: s if all its entries are shared, otherwise that of
+-- the first one that is not.
 local function mode_of(family)
-  for _, e in ipairs(family.entries) do
-    if e.mode ~= 's' then return e.mode end
+  for _, entry in ipairs(family.entries) do
+    if entry.mode ~= 's' then return entry.mode end
   end
   return 's'
 end
 
--- Bars the owner, called "name" as in the field t, from acquiring for so many ms. The bars that
--- have ended are dropped, so that the field does not grow.
+-- Bars an owner from acquiring for so many ms, and writes that to the field t. name: the owner, as
+-- that field has it: OWNER, OWNER/N or !OWNER. The bars that have ended are dropped, so that the
+-- field does not grow, and so is a former one of the same name.
 local function note_barred(lock, name, ms)
   local barred = name .. '=' .. whole(now + ms) .. ';'
   for other, deadline in string.gmatch(lock.barred, '([^=;]+)=(%d+);') do
@@ -48,19 +52,19 @@ local function was_taken_away(lock, owner)
   return string.find(';' .. lock.barred, ';!' .. owner .. '=', 1, true) ~= nil
 end
 
--- Removes the entries e of the family for which is_gone(e) is true, and remembers their runs.
--- "ended" of an entry tells how it ended; without one it is dead. Returns whether any was removed.
--- The caller writes the family.
+-- Removes those entries of the family for which is_gone(entry) is true, and remembers their runs,
+-- which have ended as entry.ended says; an entry without that was found dead. Returns whether any
+-- was removed; then the caller writes the family.
 local function remove_entries(lock, family, is_gone)
   local left = {}
-  for _, e in ipairs(family.entries) do
-    if is_gone(e) then
-      -- The waiters for a holder that is gone wait for those that it nested in.
-      local queue = queue_below(lock, e)
+  for _, entry in ipairs(family.entries) do
+    if is_gone(entry) then
+      -- Waiters that were to nest in this holder must wait for what it nested in itself.
+      local queue = queue_below(lock, entry)
       if queue.first <= queue.last then empty_queue(lock, queue) end
-      remember(lock, family, e, e.ended or 'expired=1')
+      remember(lock, family, entry, entry.ended or 'expired=1')
     else
-      left[#left + 1] = e
+      left[#left + 1] = entry
     end
   end
   local changed = #left < #family.entries
@@ -68,12 +72,14 @@ local function remove_entries(lock, family, is_gone)
   return changed
 end
 
--- All families that hold the lock; nil if one cannot be read. The field of an only one is known: to
--- find several, the server passes over all fields. Families that the call has read already are
--- returned as they are, since it may have changed them.
+-- All families that hold the lock; nil if one cannot be read. Of an only one the name is known: to
+-- find several, the server passes over all fields, so the cost grows with holders and waiters.
+-- Families that this call has read already are returned as they are, since it may have changed
+-- them.
 local function all_families(lock)
-  local only = lock.held.count == 1 and redis.call('HGET', lock.key, 'h:' .. lock.held.oldest)
-  local fields = only and { 'h:' .. lock.held.oldest, only } or redis.call('HGETALL', lock.key)
+  local held, fields = lock.held, nil -- each name, and behind it its text
+  local only = held.count == 1 and redis.call('HGET', lock.key, 'h:' .. held.oldest)
+  if only then fields = { 'h:' .. held.oldest, only } else fields = redis.call('HGETALL', lock.key) end
   local families = {}
   for i = 1, #fields, 2 do
     local name = string.match(fields[i], '^h:(.+)$')
@@ -84,43 +90,47 @@ local function all_families(lock)
   return families
 end
 
--- The name of the family that has held the lock for longest: tokens are in the order of acquisition
--- whatever the clock does.
+-- The name of the family that has held the lock for longest: the one whose first entry has the
+-- lowest fence, as fences are in the order of acquisition whatever the clock does; '-' if there is
+-- none.
 local function oldest_of(families)
   local lowest, name = math.huge, '-'
   for _, family in ipairs(families) do
-    local e = family.entries[1]
-    if e and tonumber(e.fence) < lowest then lowest, name = tonumber(e.fence), family.name end
+    local first = family.entries[1]
+    local fence = first and tonumber(first.fence)
+    if fence and fence < lowest then lowest, name = fence, family.name end
   end
   return name
 end
 
 -- Shortens those leases of the family that end later than if they began now: a clock that was set
--- back must not stretch a dead holder's lease. Returns whether there were any, to be written.
+-- back must not stretch a dead holder's lease. Returns whether there were any; then the caller
+-- writes the family.
 local function shorten_leases(family)
-  local any = false
-  for _, e in ipairs(family.entries) do
-    if e.deadline > now + e.lease then
-      e.deadline, any = now + e.lease, true
+  local has_shortened = false
+  for _, entry in ipairs(family.entries) do
+    if entry.deadline > now + entry.lease then
+      entry.deadline, has_shortened = now + entry.lease, true
     end
   end
-  return any
+  return has_shortened
 end
 
--- Adds the holders of a family to held, which becomes the new lock.held, and marks their slots in
--- lock.slots.
+-- Adds a family to `held`, which prune() makes anew out of all families, and marks the slots of its
+-- entries in lock.slots. An empty family adds nothing.
 local function add_to_held(lock, held, family)
-  for _, e in ipairs(family.entries) do
-    held.earliest = math.min(held.earliest, e.deadline)
-    held.longest = math.max(held.longest, e.lease)
-    if e.mode ~= 's' then held.mode = e.mode end
-    if e.slot > 0 then mark_slot(lock, e.slot, 1) end
+  for _, entry in ipairs(family.entries) do
+    held.earliest = math.min(held.earliest, entry.deadline)
+    held.longest = math.max(held.longest, entry.lease)
+    if entry.mode ~= 's' then held.mode = entry.mode end
+    if entry.slot > 0 then mark_slot(lock, entry.slot, 1) end
   end
   if #family.entries > 0 then held.count = held.count + 1 end
 end
 
 -- Looks at all holders: removes the dead ones, and makes lock.held and lock.slots anew from those
--- that are left. If one cannot be read, sets lock.damaged and leaves the lock as it is.
+-- that are left, and writes them. If one cannot be read, sets lock.damaged and leaves the lock as
+-- it is.
 local function prune(lock)
   local families = all_families(lock)
   if not families then
@@ -145,45 +155,52 @@ local function prune(lock)
   end
 end
 
--- Looks at the holders if one of them may be dead; mostly none is, and this costs nothing.
+-- Removes the dead holders, so that lock.held tells only of live ones. Mostly none can be dead, and
+-- this costs nothing.
 local function refresh(lock)
   if lock.held and is_in_doubt(lock.held) then prune(lock) end
 end
 
--- The line of the holder that has held it for longest; '' if finding it takes more than a look at a
--- few. A full server need not keep what was found: it is only for people.
+-- The line, as h:OWNER has it, of the holder that has held the lock for longest, to be shown to
+-- people; '' if that is not known and holders and waiters are not FEW, as finding it passes over
+-- all of them. The family that was found is noted; a full server need not (pcall).
 local function line_of_oldest(lock)
   local held = lock.held
-  if held.oldest == '-' and held.count + lock.queue.last - lock.queue.first < FEW then
+  local holders_and_waiters = held.count + lock.queue.last - lock.queue.first
+  if held.oldest == '-' and holders_and_waiters < FEW then
     held.oldest = oldest_of(all_families(lock) or {})
     redis.pcall('HSET', lock.key, 's', state_text(held))
   end
   return string.match(redis.call('HGET', lock.key, 'h:' .. held.oldest) or '', '^[^\n]*')
 end
 
--- All holders: how many, before which time all of them live, and the line of the oldest.
+-- All holders as an obstacle, the table that obstacle() returns: how many they are ("count"), the
+-- time before which all of them live ("till"), and the line of the oldest ("shown").
 local function all_as_obstacle(lock)
   return { count = lock.held.count, till = lock.held.earliest, shown = line_of_oldest(lock) }
 end
 
--- The owners of the family that nest in "parent", as the newcomer will, and keep it out: all but
--- readers beside a reader. In the form of all_as_obstacle(); nil if there are none.
+-- The obstacle to a newcomer of that mode that nests in the holder "parent": the live owners of the
+-- same family that nest there already, except readers where the newcomer is one. The table is that
+-- of obstacle(); nil if no owner keeps it out.
 local function obstacle_beside(mode, parent, family)
   local found = { count = 0, till = math.huge, shown = '' }
-  for _, e in ipairs(family.entries) do
-    local beside = nests_in(e.owner, parent.owner) and not is_dead(e)
-    if beside and not (mode == 's' and e.mode == 's') then
-      found.count, found.till = found.count + 1, math.min(found.till, e.deadline)
-      if found.count == 1 then found.shown = write_entry(e) end
+  for _, entry in ipairs(family.entries) do
+    local is_beside = nests_in(entry.owner, parent.owner) and not is_dead(entry)
+    local can_share = mode == 's' and entry.mode == 's'
+    if is_beside and not can_share then
+      found.count, found.till = found.count + 1, math.min(found.till, entry.deadline)
+      if found.count == 1 then found.shown = write_entry(entry) end
     end
   end
   return found.count > 0 and found or nil
 end
 
--- The obstacle to a newcomer of that mode: holders, in the form of all_as_obstacle(), or a pause;
--- nil if nothing does. Removes dead holders before it says so. parent, family: the newcomer's
--- ancestor that holds the lock, and its family: then only those count that nest in it. "closed": no
--- newcomer is let in, whether the lock is held or not.
+-- The obstacle that keeps a newcomer of that mode out; nil: there is none. It is a table: "count",
+-- how many holders; "till", the time (ms) before which all of them live; "shown", one of them as
+-- text; and "closed" if no newcomer is let in, held or not, because of a pause or a limit of 0.
+-- Removes dead holders first. parent, family: the newcomer's ancestor that holds the lock, and its
+-- family: then only those keep it out that nest in that, too; nil: it does not nest.
 local function obstacle(lock, mode, parent, family)
   if parent then return obstacle_beside(mode, parent, family) end
   -- Also where there is room: a dead one's slot is the next one's, and dead readers would gather.
@@ -196,70 +213,79 @@ local function obstacle(lock, mode, parent, family)
   return all_as_obstacle(lock)
 end
 
--- The obstacle in the words of a refusal: how many holders, the ms until the first may be dead, and
--- the oldest as text; 0, 0 and '' where nothing is in the way.
+-- Returns the three elements by which an answer tells of the obstacle "found": how many holders,
+-- the ms until the first may be dead, and the oldest as text; 0, 0 and '' if "found" is nil.
 local function describe_obstacle(found)
   if not found then return 0, 0, '' end
   return found.count, math.max(found.till - now, 0), found.shown
 end
 
--- The present holders, in the words of describe_obstacle().
+-- Returns the three elements by which an answer tells of the present holders, whether they are in
+-- somebody's way or not: as describe_obstacle().
 local function describe_present(lock)
   if lock.held then refresh(lock) end
   return describe_obstacle(lock.held and all_as_obstacle(lock))
 end
 
--- Whether the entry's holder is a process that hears when it is asked to release the lock. What
--- --at-least keeps has no process any more.
-local function can_be_asked(e)
-  return not is_dead(e) and has_note(e.rest, 'hears=1')
-    and not has_note(e.rest, 'kept=1')
+-- Whether the entry's holder is a live process that hears when it is asked to release the lock: its
+-- note hears=1 says so. A lock that --at-least keeps (kept=1) has no process any more.
+local function can_be_asked(entry)
+  return not is_dead(entry) and has_note(entry.rest, 'hears=1')
+    and not has_note(entry.rest, 'kept=1')
 end
 
--- Asks a holder to release the lock, once; notes: by whom, and why. An entry with the note is not
--- renewed (renew.lua), so the holder ends no later than its present lease.
-local function ask_holder(lock, family, e, notes)
-  if has_note(e.rest, 'asked=') then return end
-  e.rest = e.rest .. ' asked=' .. whole(now) .. (notes ~= '' and ' ' or '') .. notes
+-- Asks the holder that has this entry of the family to release the lock: adds the note asked=WHEN
+-- and "notes" (by whom, and why; '' if unknown), and has it call. It is asked only once. An entry
+-- with that note is not renewed (renew.lua), so the holder ends no later than its present lease.
+local function ask_holder(lock, family, entry, notes)
+  if has_note(entry.rest, 'asked=') then return end
+  entry.rest = entry.rest .. ' asked=' .. whole(now) .. (notes ~= '' and ' ' or '') .. notes
   write_family(lock, family)
-  notify(lock, e)
+  notify(lock, entry)
 end
 
--- While the first one waits for another of its keys: calls the first waiter that nests, which may
--- pass it (find_turn() of acquire/decide.lua has the reason). Only REACH tickets are looked at: one
--- that is not called here finds out by its next heartbeat.
+-- Calls the first live waiter of the queue that nests in some holder and waits for this key, if
+-- nothing keeps it out. It is for a queue whose first waiter waits only for another of its keys:
+-- one that nests may pass that (find_turn() of acquire/decide.lua has the reason). Only REACH
+-- tickets are looked at: a waiter that is not called here finds out by its next heartbeat. parent,
+-- family: as of obstacle(), of the waiters of this queue.
 local function wake_passing(lock, queue, parent, family)
   for ticket = queue.first, math.min(queue.last, queue.first + REACH) do
     local text = redis.call('HGET', lock.key, place_of(queue, ticket))
     local waiter = text and read_waiter(text)
-    if waiter and waiter.deadline > now and not waiter.elsewhere and waiter.owner ~= lock.owner
-      and string.find(waiter.owner, '.', 1, true) then
+    local is_waiting = waiter and waiter.deadline > now and not waiter.elsewhere
+      and waiter.owner ~= lock.owner
+    if is_waiting and string.find(waiter.owner, '.', 1, true) then
       if not obstacle(lock, waiter.mode, parent, family) then notify(lock, waiter) end
       return
     end
   end
 end
 
--- Adds a holder, whose entry is e, with "who" in place of "rest": in a new family, or in this one.
--- Changes and writes lock.held. limit: of the semaphore, if the lock was free.
-local function add_holder(lock, family, e, limit)
+-- Adds a holder to the lock: its entry to this family, or, if that is nil, to a new one. Changes
+-- lock.held, and writes that and the family. The entry has "who" instead of "rest", which is made
+-- here. limit: of the semaphore, if the lock was free.
+local function add_holder(lock, family, entry, limit)
   local held = lock.held
-    or { mode = e.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
-  e.rest = string.format('%s %s %.0f %s %.0f ', e.fence, e.owner, e.since, e.mode, e.slot) .. e.who
+    or { mode = entry.mode, limit = limit, count = 0, earliest = math.huge, longest = 0 }
+  entry.rest = string.format('%s %s %.0f %s %.0f ', entry.fence, entry.owner, entry.since,
+    entry.mode, entry.slot) .. entry.who
   if not family then
-    family = { name = e.owner, entries = {} }
-    held.count, held.oldest = held.count + 1, held.oldest or e.owner
+    family = { name = entry.owner, entries = {} }
+    held.count, held.oldest = held.count + 1, held.oldest or entry.owner
   end
-  family.entries[#family.entries + 1] = e
-  held.earliest = math.min(held.earliest, e.deadline)
-  held.longest = math.max(held.longest, e.lease)
+  family.entries[#family.entries + 1] = entry
+  held.earliest = math.min(held.earliest, entry.deadline)
+  held.longest = math.max(held.longest, entry.lease)
   lock.held = held
   write_holders(lock, family)
 end
 
--- The offer of a waiter, if the lock can be handed over to it: there is room for it, with the same
--- limit as others, and it has not left behind a holder that nests in it, whose family it would
--- join.
+-- The terms on which a waiter has offered to take the lock by message, if it can be handed over on
+-- them now; nil if not. It can if there is room, the limit is that of the others, and no owner that
+-- nests in the waiter still holds the lock, whose family it would have to join. Returns the "token"
+-- of the message, the "limit", the "lease" (ms), and "till", when that ends: not later than if it
+-- began now.
 local function usable_offer(lock, waiter)
   local token, limit, till, lease =
     string.match(waiter.offer or '', '^([%w_-]+)/(%d+)/(%d+)/(%d+)$')
@@ -273,18 +299,19 @@ local function usable_offer(lock, waiter)
   return { token = token, limit = limit, lease = lease, till = math.min(till, now + lease) }
 end
 
--- WHO of the waiter as it is written in the entry of a holder: with the note of how long it has
--- waited, before it had a place and since, and without its number in a list.
+-- WHO of a waiter that becomes a holder, as its entry has it: with the note waited=MS, how long it
+-- has waited in all, before it had this place and since; and without its number in a list.
 local function note_waited(waiter)
-  local words, notes = string.match(waiter.who, '^(%S+ %S+ %S+ %S+ %S+)(.*)$')
+  local five_words, notes = string.match(waiter.who, '^(%S+ %S+ %S+ %S+ %S+)(.*)$')
   local before = number(string.match(notes, ' waited=(%d+)')) or 0
   local waited = before + math.max(now - (number(waiter.since) or now), 0)
   notes = string.gsub(string.gsub(notes, ' waited=%d+', ''), ' rank=%S+', '')
-  return words .. notes .. ' waited=' .. whole(waited)
+  return five_words .. notes .. ' waited=' .. whole(waited)
 end
 
--- Makes the waiter a holder, for a time that counts from the heartbeat that the token came with: so
--- the waiter knows by its own clock how long it may rely on it. The message is all it needs to
+-- Hands the lock over to the waiter: makes it a holder and sends it the token, fence and slot.
+-- offer: of usable_offer(). The lease counts from the heartbeat with which the waiter sent the
+-- token, so it knows by its own clock how long it may rely on it. The message is all it needs to
 -- start, and then it renews. If the message is lost, its next heartbeat has the same result, as
 -- after a lost answer. Changes queue.first, which the caller writes.
 local function hand_over(lock, queue, waiter, offer)
@@ -300,55 +327,63 @@ local function hand_over(lock, queue, waiter, offer)
   publish(lock, waiter, offer.token .. ' ' .. fence .. ' ' .. whole(slot))
 end
 
--- How many waiters of the mode s or l may be called now: two, but of a semaphore no more than its
--- free slots, less those that were called and have not come. If it is free now, the limit counts as
--- it was; below a parent there is one slot.
+-- How many waiters of a line may be called now, which share the lock in that mode, s or l: two, but
+-- of a semaphore no more than its free slots, less the waiters that were called and have not come.
+-- A semaphore that is free has the limit that it had; waiters that nest in "parent" share its one
+-- slot.
 local function room_to_call(lock, mode, line, parent)
-  if mode == 's' then return 2 end
-  local limit = not parent and (lock.held and lock.held.limit or lock.limit) or 1
-  local taken = not parent and lock.held and lock.held.count or 0
+  local AT_ONCE = 2
+  if mode == 's' then return AT_ONCE end
+  local limit, taken = 1, 0
+  if not parent then
+    limit = lock.held and lock.held.limit or lock.limit or 1
+    taken = lock.held and lock.held.count or 0
+  end
   local coming = math.max(line.called - line.first + 1, 0)
-  return math.min(2, math.max(limit, 1) - taken - coming)
+  return math.min(AT_ONCE, math.max(limit, 1) - taken - coming)
 end
 
--- Calls, by call(), the next "room" waiters of a line behind those that were called, if they share
--- the lock in that mode, and notes the last one as line.called. One that waits for another of its
--- keys is passed over: it is called there. In a queue that has lists, those behind the first have
--- their turn by the lists, unless they have waited for too long as well.
+-- Calls, each by call(waiter), as many waiters of a line as "room" says: those that come next
+-- behind the ones that were called, as far as they share the lock in that mode. Notes in
+-- line.called how far that is. A waiter that waits for another of its keys is passed over: it is
+-- called there. In a queue that has lists, waiters behind the first have their turn by the lists,
+-- unless they have waited for too long as well.
 local function call_next(lock, queue, line, mode, room, call)
-  local by_lists = line == queue and queue.base == 'q' and next(lists_of(lock))
-  local n = math.max(line.called + 1, line.first)
-  local last = math.min(line.last, n + REACH)
-  while room > 0 and n <= last do
-    local ticket = ticket_at(lock, line, n)
+  local goes_by_lists = line == queue and queue.base == 'q' and next(lists_of(lock))
+  local position = math.max(line.called + 1, line.first)
+  local last = math.min(line.last, position + REACH)
+  while room > 0 and position <= last do
+    local ticket = ticket_at(lock, line, position)
     local waiter = ticket and waiter_at(lock, queue, ticket)
     if waiter then
       -- The present caller does not listen yet: the one that comes before it calls it.
       if waiter.mode ~= mode or waiter.owner == lock.owner then return end
-      if by_lists and not is_overdue(lock, waiter) then return end
-      line.called = n
+      if goes_by_lists and not is_overdue(lock, waiter) then return end
+      line.called = position
       if not waiter.elsewhere then
         call(waiter)
         room = room - 1
       end
     end
-    n = n + 1
+    position = position + 1
   end
 end
 
--- Calls the waiters that can go now: the first one, or of several that can go together two, of
--- which each calls the next one when it has come: so all come soon, and no call takes long. A
--- waiter that offers it is handed the lock, unless only_notify is set. The first is not called if
--- its place is kept beyond known_beyond, as it has just called and knows. parent, family: as of
--- obstacle(), of the waiters that nest in that holder; nil: of all others.
+-- Calls the waiters that can go now, so that they ask for the lock at once: the first in turn; or,
+-- if waiters can share the lock, two, of which each calls the next one when it has come: so all
+-- come soon, and no call takes long. A waiter that has offered to take the lock by message is
+-- handed it instead, unless only_notify is set. The first is not called if its place is kept beyond
+-- the time known_beyond (ms): it has just called, and knows. parent, family: call the waiters that
+-- nest in that holder, of that family; nil: all others.
 local function wake(lock, parent, family, only_notify, known_beyond)
   local queue = queue_below(lock, parent)
   local head, line = first_in_turn(lock, queue)
-  if not head or head.owner == '' or head.owner == lock.owner then return end
+  local is_known = head and head.owner ~= '' -- a later call finds out who is first
+  if not is_known or head.owner == lock.owner then return end
   if head.elsewhere then wake_passing(lock, queue, parent, family) end
   if known_beyond and head.deadline > known_beyond then return end
   if obstacle(lock, head.mode, parent, family) then return end
-  local first, called = queue.first, line.called
+  local first_before, called_before = queue.first, line.called
 
   local function call(waiter)
     local offer = not only_notify and not parent and usable_offer(lock, waiter)
@@ -360,31 +395,35 @@ local function wake(lock, parent, family, only_notify, known_beyond)
   elseif not head.elsewhere then
     call(head)
   end
-  if line == queue and line.called ~= called or queue.first ~= first then
-    write_queue(lock, queue)
-  end
-  if line ~= queue and line.called ~= called then write_lists(lock) end
+  -- hand_over() may have changed queue.first, and call_next() line.called.
+  local has_called = line.called ~= called_before
+  if queue.first ~= first_before or has_called and line == queue then write_queue(lock, queue) end
+  if has_called and line ~= queue then write_lists(lock) end
 end
 
--- Calls the next waiters after "owner", which was in "family", has left: those that nest in its
--- nearest ancestor; and those outside, where it had none, or the mode of the family is not
--- "mode_before" any more (nil: it is): what is left may let readers in.
+-- Wakes the waiters that can go after "owner", an entry of "family", has left the lock: those that
+-- nest in its nearest ancestor, if that holds the lock. The others are woken, too, if there is no
+-- such ancestor, or if what is left of the family is in another mode than mode_before: it may be
+-- shared now, and let readers in. family: nil if the owner held nothing; mode_before: nil if the
+-- mode has not changed.
 local function wake_after(lock, owner, family, mode_before)
   local parent
-  for _, e in ipairs(family and family.entries or {}) do
-    local nearer = nests_in(owner, e.owner) and (not parent or #e.owner > #parent.owner)
-    if nearer and not is_dead(e) then parent = e end
+  for _, entry in ipairs(family and family.entries or {}) do
+    local is_nearer = nests_in(owner, entry.owner)
+      and (not parent or #entry.owner > #parent.owner)
+    if is_nearer and not is_dead(entry) then parent = entry end
   end
   if parent then wake(lock, parent, family) end
   if not parent or mode_before and mode_before ~= mode_of(family) then wake(lock) end
 end
 
--- Removes a holder, and the dead ones of its family; changes and writes lock.held. Returns the mode
--- that the family had: what is left of it may be less exclusive. "earliest" and "longest" stay,
--- which only makes others look once more, and the next oldest family is found when somebody asks.
-local function remove(lock, e, family)
-  local mode = mode_of(family)
-  remove_entries(lock, family, function(other) return other == e or is_dead(other) end)
+-- Removes a holder from its family, and the dead ones besides; changes and writes the family,
+-- lock.held and the slots. Returns the mode that the family had, for wake_after(): what is left of
+-- it may be less exclusive. held.earliest and held.longest stay as they are, which only makes
+-- others look once more, and the next oldest family is found when somebody asks.
+local function remove(lock, entry, family)
+  local mode_before = mode_of(family)
+  remove_entries(lock, family, function(other) return other == entry or is_dead(other) end)
   local held = lock.held
   if #family.entries == 0 then
     held.count = held.count - 1
@@ -394,8 +433,8 @@ local function remove(lock, e, family)
     held.mode = mode_of(family)
   end
   write_holders(lock, family)
-  if lock.held and e.slot > 0 and #family.entries == 0 then
-    free_slot(lock, e.slot)
+  if lock.held and entry.slot > 0 and #family.entries == 0 then
+    free_slot(lock, entry.slot)
   end
-  return mode
+  return mode_before
 end

@@ -100,7 +100,7 @@
 -- Other tables, by the names that they have in all files:
 --
 --   held         mode, limit, count, earliest, longest, oldest: the words of s, FAMILIES as "count"
---   e            an entry, a line of h:OWNER: deadline, lease, fence, owner, since, mode and slot;
+--   entry        a line of h:OWNER: deadline, lease, fence, owner, since, mode and slot;
 --                "rest" is the text behind the lease, which stays as it is where only the first two
 --                change; the notes of WHO are found in it. "ended": how its run ended (memory.lua)
 --   family       name: the OWNER of its field; entries: of that owner and those that nest in it,
@@ -111,6 +111,7 @@
 --                the caller. near_from, dead: for recall_near()
 --   list         priority, and first, last, called: numbers in the list
 --   line         a queue or a list: where the difference does not matter
+--   mirror       kind, holder, name: the words of m; and key (mirror.lua). lock.mirror is the text
 --   waiter       deadline, owner, since, mode, elsewhere (it waits only for another of its keys),
 --                who, offer, far; ticket: of waiter_at(). An empty owner: see first_waiter()
 --   parent       the entry of the nearest ancestor that holds the lock
@@ -142,67 +143,77 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
--- Digits only, and exact: tonumber() also accepts inf, nan, 0x10 and 1e3, with which a loop over
--- tickets would never end. Where a pattern has found digits, less than EXACT is the whole check.
+-- The number that a text says with digits only, if Lua can represent it exactly (below EXACT); nil
+-- for any other text, and for false, which stands for a missing field. tonumber() also accepts
+-- inf, nan, 0x10 and 1e3, with which a loop over tickets would never end. Where a pattern has found
+-- digits, a comparison with EXACT is the whole check.
 local EXACT = 9007199254740992
 local function number(text)
-  local n = text and string.find(text, '^%d+$') and tonumber(text)
-  return n and n < EXACT and n or nil
+  local value = text and string.find(text, '^%d+$') and tonumber(text)
+  return value and value < EXACT and value or nil
 end
 
--- The owner's ancestors, outermost first, and the owner.
+-- The owner's ancestors, outermost first, and the owner: of A.B.C, the list { A, A.B, A.B.C }.
 local function lineage(owner)
   if not string.find(owner, '.', 1, true) then return { owner } end
   local path = {}
-  for dot in string.gmatch(owner, '()%.') do path[#path + 1] = string.sub(owner, 1, dot - 1) end
+  for dot_at in string.gmatch(owner, '()%.') do
+    path[#path + 1] = string.sub(owner, 1, dot_at - 1)
+  end
   path[#path + 1] = owner
   return path
 end
 
--- Whether a record, the "rest" of an entry or WHO has this note, or one that begins so: "asked=".
+-- Whether a text that ends with notes (a record, the "rest" of an entry, or WHO) has this one. The
+-- beginning of a note is enough: "asked=" finds it with any value.
 local function has_note(text, note)
   return string.find(text, ' ' .. note, 1, true) ~= nil
 end
 
 -- Records -----------------------------------------------------------------------------------------
 
--- The field s as `held`; nil if it is damaged.
+-- How the lock is held (the table `held` above), from the text of the field s; nil if it is
+-- damaged.
 local function read_held(text)
   local mode, limit, count, earliest, longest, oldest =
     string.match(text, '^([xsl]) (%d+) (%d+) (%d+) (%d+) ([^ ]+)$')
   if not oldest then return nil end
-  local h = { mode = mode, limit = tonumber(limit), count = tonumber(count),
-              earliest = tonumber(earliest),
-              longest = tonumber(longest), oldest = oldest }
-  return h.limit < EXACT and h.count < EXACT and h.earliest < EXACT and h.longest < EXACT and h
-    or nil
+  local held = { mode = mode, limit = tonumber(limit), count = tonumber(count),
+                 earliest = tonumber(earliest), longest = tonumber(longest), oldest = oldest }
+  local are_exact = held.limit < EXACT and held.count < EXACT and held.earliest < EXACT
+    and held.longest < EXACT
+  return are_exact and held or nil
 end
 
--- The inverse of read_held().
-local function state_text(h)
-  return string.format('%s %.0f %.0f %.0f %.0f ', h.mode, h.limit, h.count, h.earliest, h.longest)
-    .. h.oldest
+-- The text of the field s that says how the lock is held: the inverse of read_held().
+local function state_text(held)
+  return string.format('%s %.0f %.0f %.0f %.0f ', held.mode, held.limit, held.count, held.earliest,
+    held.longest) .. held.oldest
 end
 
--- Whether one of the holders may be dead: the first deadline is past, or so far ahead that the
--- clock was set back since it was written.
+-- Whether one of the holders may be dead, so that somebody must look at each: the earliest of their
+-- deadlines is past, or further ahead than the longest of their leases. Then the server's clock was
+-- set back since that deadline was written.
 local function is_in_doubt(held)
   return held.earliest <= now or held.earliest > now + held.longest
 end
 
--- The queue whose field is "base"; an empty one where it has no text. nil if it is damaged. Those
--- near its first waiter were told so when it was written: near_from is for recall_near().
+-- The table `queue` that the text of the field "base" describes; without a text (nil or false) an
+-- empty one; nil if the text is damaged. near_from is the first ticket as it was written: waiters
+-- near to that were told so then, and recall_near() of queue.lua tells those that have come near
+-- since.
 local function read_queue(base, text)
   if not text then return { base = base, first = 1, last = 0, called = 0, near_from = 1 } end
   local first, last, called = string.match(text, '^(%d+) (%d+) (%d+)$')
   local queue = { base = base, first = tonumber(first), last = tonumber(last),
                   called = tonumber(called), near_from = tonumber(first) }
-  local sound = called and queue.first < EXACT and queue.last < EXACT and queue.called < EXACT
-    and queue.first >= 1 and queue.last >= queue.first - 1
-  return sound and queue or nil
+  local are_exact = called and queue.first < EXACT and queue.last < EXACT and queue.called < EXACT
+  local is_sound = are_exact and queue.first >= 1 and queue.last >= queue.first - 1
+  return is_sound and queue or nil
 end
 
--- When a pause ends, and its text; nil if it is over.
+-- The pause that the text of the field p or po describes: when it ends ("till"), and that text; nil
+-- if it is over.
 local function read_pause(text)
   local till = number(string.match(text, '^(%d+) '))
   return till and till > now and { till = till, text = text } or nil
@@ -210,46 +221,62 @@ end
 
 -- The lock ----------------------------------------------------------------------------------------
 
--- The lock of KEYS[which] as "owner" finds it, which may be nil; or nil and the refusal to return,
--- where the layout is another one, or a field cannot be read. extra: the name of one more field to
--- load; its text is lock.extra. The families of the owner and its ancestors are loaded, but not
--- read: read_families() does that.
-local function load_lock(which, owner, extra)
-  local key, path = KEYS[which], lineage(owner or '')
-  local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path], 'a', 'c',
-                   'h:' .. path[1] }
-  for i = 2, #path do fields[FAMILIES + i] = 'h:' .. path[i] end
-  local last = FAMILIES + #path + 1
-  fields[last] = extra
-  local v = redis.pcall('HMGET', key, unpack(fields))
-  if v.err then
-    local damaged = string.find(v.err, 'WRONGTYPE', 1, true)
-    return nil, damaged and { 'MISFIT', now, 'damaged', which } or v
-  end
-  -- Each is the text of its field, or false.
-  local kind, f, s, slots, barred, q, mirror, l, p, place, acquired, ran = unpack(v, 1, FAMILIES)
-  local minimum = kind and kind ~= KIND and string.match(kind, '^lock/1 (%d+%.%d+%.%d+)$')
-  if kind and kind ~= KIND and not minimum then return nil, { 'MISFIT', now, kind, which } end
-  local fence, held, queue = number(f or '0'), s and read_held(s), read_queue('q', q)
-  local stored = l and number(l) or nil
-  local sound = (kind or redis.call('EXISTS', key) == 0) and fence and (held or not s) and queue
-    and (stored or not l)
-    and (not place or string.find(place, '^q.*:%d+$'))
-    and (not barred or string.gsub(barred, '[^=;]+=%d+;', '') == '')
-    and (not mirror or string.find(mirror, '^%l+ %S+ .'))
-  if not sound then return nil, { 'MISFIT', now, 'damaged', which } end
-  if stored and held and held.mode == 'l' then held.limit = stored end
-  return { key = key, number = which, kind = kind or KIND, owner = owner, path = path,
-           fence = fence, held = held, stored_limit = stored,
-           limit = stored or held and held.limit,
-           slots = slots or '', barred = barred or '', queue = queue, place = place or nil,
-           mirror = mirror or nil, paused = p and read_pause(p) or nil,
-           acquired = acquired or '0', ran = ran or '', extra = v[last], loaded = v }
+-- The names of the fields that load_lock() asks for: in the order in which it takes the values, so
+-- many as FAMILIES says; then the family of each owner of the path; and the field "extra", if it is
+-- not nil.
+local function fields_to_load(path, extra)
+  local fields = { 'k', 'f', 's', 'b', 't', 'q', 'm', 'l', 'p', 'w:' .. path[#path], 'a', 'c' }
+  for i, name in ipairs(path) do fields[FAMILIES + i] = 'h:' .. name end
+  fields[FAMILIES + #path + 1] = extra
+  return fields
 end
 
--- Has the key live for a week after the longest lease, or for a year. A change that may make the
--- key has it live before and after: a client without the right to expire keys fails at the first
--- call, and has changed nothing; the second one finds a key that was not there.
+-- Whether three fields that are kept as texts have the form that they should: the caller's place,
+-- the barred owners, and the mirror. Each is false if the lock has no such field, which is sound.
+local function are_sound(place, barred, mirror)
+  if place and not string.find(place, '^q.*:%d+$') then return false end
+  if barred and string.gsub(barred, '[^=;]+=%d+;', '') ~= '' then return false end
+  return not mirror or string.find(mirror, '^%l+ %S+ .') ~= nil
+end
+
+-- Loads the lock of KEYS[which] as "owner" finds it; an owner of nil is none. Returns the table
+-- `lock`; or nil and the refusal to return, where the layout is another one, or a field cannot be
+-- read. extra: the name of one more field to load, whose text is lock.extra then. The families of
+-- the owner and its ancestors are loaded, but not read: read_families() does that.
+local function load_lock(which, owner, extra)
+  local key, path = KEYS[which], lineage(owner or '')
+  local reply = redis.pcall('HMGET', key, unpack(fields_to_load(path, extra)))
+  if reply.err then
+    local is_no_hash = string.find(reply.err, 'WRONGTYPE', 1, true)
+    return nil, is_no_hash and { 'MISFIT', now, 'damaged', which } or reply
+  end
+  -- Each is the text of its field, or false where there is none.
+  local kind, fence_text, state, slots, barred, queue_text, mirror, limit_text, pause, place,
+    acquired, ran = unpack(reply, 1, FAMILIES)
+  if kind and kind ~= KIND and not string.find(kind, '^lock/1 %d+%.%d+%.%d+$') then
+    return nil, { 'MISFIT', now, kind, which }
+  end
+  local fence, queue = number(fence_text or '0'), read_queue('q', queue_text)
+  local held, stored_limit = state and read_held(state), limit_text and number(limit_text) or nil
+  -- A key that exists without the field k is not a lock.
+  local is_sound = (kind or redis.call('EXISTS', key) == 0) and fence and queue
+    and (held or not state) and (stored_limit or not limit_text)
+    and are_sound(place, barred, mirror)
+  if not is_sound then return nil, { 'MISFIT', now, 'damaged', which } end
+  if stored_limit and held and held.mode == 'l' then held.limit = stored_limit end
+  return { key = key, number = which, kind = kind or KIND, owner = owner, path = path,
+           fence = fence, held = held, stored_limit = stored_limit,
+           limit = stored_limit or held and held.limit,
+           slots = slots or '', barred = barred or '', queue = queue, place = place or nil,
+           mirror = mirror or nil, paused = pause and read_pause(pause) or nil,
+           acquired = acquired or '0', ran = ran or '',
+           extra = reply[FAMILIES + #path + 1], loaded = reply }
+end
+
+-- Sets the key's time to live: a week after the longest lease and the pause have ended, or a year
+-- if a limit is stored. lease: ms of a holder that the call adds or renews; 0: it does neither.
+-- A change that may make the key calls this before and after: a client without the right to expire
+-- keys fails at the first call, and has changed nothing; the second one finds the key made.
 local function keep_key(lock, lease)
   local longest = lock.held and lock.held.longest or 0
   if lock.paused then longest = math.max(longest, lock.paused.till - now) end
@@ -257,8 +284,9 @@ local function keep_key(lock, lease)
     whole((lock.stored_limit and YEAR or WEEK) + math.max(lease, longest)))
 end
 
--- Makes the key if there is none, with an end: HSET comes first, so that a full server refuses it,
--- and a client without the right to expire keys takes it back, and fails.
+-- Makes the key, with a time to live, if there was none when the lock was loaded. HSET comes first,
+-- so that a full server refuses it. Where the client has no right to expire keys, the field is
+-- removed again, and the last PEXPIRE ends the script with the error of that.
 local function make_key(lock)
   if lock.loaded[1] then return end
   redis.call('HSET', lock.key, 'k', lock.kind)

@@ -3,7 +3,8 @@
 --- @include "attempts"
 --- @include "holders"
 
--- The nearest ancestor of both, or one of them; '' if there is none.
+-- The longest path that two owners have in common: their nearest common ancestor, or one of them,
+-- if the other nests in it or is the same; '' if there is none. Of A.B.C and A.B.D it is A.B.
 local function common_ancestor(one, other)
   local path, found = lineage(other), ''
   for i, name in ipairs(lineage(one)) do
@@ -13,28 +14,30 @@ local function common_ancestor(one, other)
   return found
 end
 
--- Whether the family and the claimant cannot both hold the lock: readers can, and owners of
--- different slots of one semaphore.
+-- Whether the family keeps the owner of the claim from holding the lock besides: readers can share
+-- it, and so can owners of different slots of one semaphore.
 local function is_in_the_way(lock, family, claim)
   local mode = mode_of(family)
-  if mode == 'l' and claim.mode == 'l' and lock.held.limit == claim.limit then
-    return family.entries[1].slot == claim.slot
-  end
-  return mode ~= 's' or claim.mode ~= 's'
+  local is_same_semaphore = mode == 'l' and claim.mode == 'l' and lock.held.limit == claim.limit
+  if is_same_semaphore then return family.entries[1].slot == claim.slot end
+  local are_readers = mode == 's' and claim.mode == 's'
+  return not are_readers
 end
 
--- Whether one of the family still holds the lock.
+-- Whether an entry of the family still holds the lock: its lease has not ended.
 local function is_alive(family)
-  for _, e in ipairs(family.entries) do
-    if not is_dead(e) then return true end
+  for _, entry in ipairs(family.entries) do
+    if not is_dead(entry) then return true end
   end
   return false
 end
 
--- Finds the holders that the server still knows, as a copy that it was restored from may have old
--- ones: one of the same family, "kin", has the same token; one that is in the way with a lower
--- token held it before the owner, so it must be gone ("stale"); one with a higher token came after
--- the owner, which must be gone then. Returns nil if the owner cannot hold it again.
+-- Compares a claim with the holders that the server still knows: a copy that the server was
+-- restored from may have old ones. Returns a table: "kin", the family with the same token and a
+-- common ancestor, which the owner belongs to, or nil; and "stale", a list of the families that are
+-- in the way with a lower token: they held the lock before the owner, so they must be gone. Returns
+-- nil if the owner cannot hold the lock again: it is barred, the lock was taken away from it, a
+-- holder cannot be read, or one with a higher token has come after it.
 local function find_known_holders(lock, claim)
   local known = { stale = {} }
   if was_taken_away(lock, claim.owner) then return nil end
@@ -54,8 +57,9 @@ local function find_known_holders(lock, claim)
   return known
 end
 
--- The family of the owner, named after the owner in which all of it nest. kin: the known part of
--- it; nil: none. If that has had another name, its field goes; the caller writes the family.
+-- The family that the owner joins: that of its kin, or, if that is nil, a new one. A family is
+-- named after the owner in which all of it nest, so the kin may have to be renamed: then the field
+-- of its former name is removed. The caller adds the owner's entry, and writes the family.
 local function join_family(lock, owner, kin)
   local family = { name = kin and common_ancestor(kin.name, owner) or owner,
                    entries = kin and kin.entries or {} }
@@ -66,9 +70,9 @@ local function join_family(lock, owner, kin)
   return family
 end
 
--- Makes the owner of the claim a holder again, with the token and slot that it had, and drops the
--- stale holders. lock.held may be unknown or old, so prune() makes it anew of the families. known:
--- what find_known_holders() has returned.
+-- Makes the owner of the claim a holder again, with the token and slot that it had, and removes the
+-- stale holders. lock.held may be unknown or old, so prune() makes it anew out of the families.
+-- known: the table that find_known_holders() has returned. Sets lock.own.
 local function reclaim(lock, claim, known)
   local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, claim.owner, now, claim.mode,
     claim.slot) .. with_attempt(claim.who)
