@@ -19,8 +19,9 @@ if is_late(now) then return { 'STALE', now } end
 local lock, refusal = load_families(1, nil, 'po')
 if not lock then return refusal end
 
--- Stores the limit. The present holders stay, even if they are more; no newcomer gets in before
--- there is room. The key is kept before the change and after, for the reason that keep_key() has.
+-- Stores the limit, and calls waiters that can go now. The present holders stay, even if they are
+-- more; no newcomer gets in before there is room. The key is kept before the change and after, for
+-- the reason that keep_key() has. Returns the answer.
 local function set_limit(limit)
   refresh(lock)
   if lock.held and lock.held.mode ~= 'l' then return { 'MISFIT', now, 'lock', 1 } end
@@ -36,8 +37,9 @@ local function set_limit(limit)
   return { 'ADJUSTED', now }
 end
 
--- Removes the stored limit; the present holders continue under the limit that they have. keep_key()
--- goes by lock.stored_limit: the key lives for a week from now on, not for a year.
+-- Removes the stored limit, and calls waiters that can go now; the present holders continue under
+-- the limit that they have. keep_key() goes by lock.stored_limit: the key lives for a week from now
+-- on, not for a year. Returns the answer.
 local function forget_limit()
   if not lock.stored_limit then return { 'NONE', now } end
   lock.stored_limit = nil
@@ -47,28 +49,30 @@ local function forget_limit()
   return { 'ADJUSTED', now }
 end
 
--- The notes behind the five words of WHO.
+-- A pattern for a pause, DEADLINE pause SINCE x WHO, that finds the notes behind WHO's five words.
 local NOTES = '^%d+ %S+ %d+ %S+ %S+ %S+ %S+ %S+ %S+( .*)$'
 
--- The pause that was made for this lock only: the field p, or po where p is that of a GLOB.
+-- The pause that was made for this lock only, as read_pause() returns it; nil if there is none. It
+-- is in the field p; or, where that has the pause of a GLOB, in the field po (lock.extra).
 local function own_pause()
   local notes = lock.paused and string.match(lock.paused.text, NOTES) or ''
   if not has_note(notes, 'glob=') then return lock.paused end
   return lock.extra and read_pause(lock.extra) or nil
 end
 
--- Of the lock's own pause and those of GLOBs, returns the one that ends last; and then its own, if
--- that is another one.
+-- Returns the pause that counts, which is the one that ends last of the lock's own pause and those
+-- of GLOBs (nil: there is none); and then the lock's own, if that is another one. own: the lock's
+-- own pause; nil: it has none.
 local function choose_pause(own)
-  local of_globs = args.pauses and redis.call('HMGET', args.pauses, 'p')[1]
-  local last = glob_pause(of_globs or nil, lock.key)
+  local pauses_of_globs = args.pauses and redis.call('HMGET', args.pauses, 'p')[1]
+  local last = glob_pause(pauses_of_globs, lock.key)
   if own and not (last and last.till > own.till) then return own end
   return last, own
 end
 
--- Sets lock.paused to "last", the pause that counts, and writes it to p; and to po the lock's own
--- one, if that is another. Without a pause, calls the next waiter. The key is kept before and
--- after, as keep_key() says.
+-- Sets lock.paused to the pause that counts, "last", and writes it to the field p; and to po the
+-- lock's own one, if that is another (choose_pause() returns both). If there is no pause, calls the
+-- next waiter. The key is kept before and after, as keep_key() says. Returns the answer.
 local function set_pause(last, own)
   lock.paused = last
   keep_key(lock, 0)
@@ -84,31 +88,35 @@ local function set_pause(last, own)
   return { 'ADJUSTED', now }
 end
 
--- Pauses the lock itself, in place of such a pause before. Its record is that of a waiter, with the
--- word "pause" for the owner, and a mode that says nothing.
+-- Pauses the lock itself for so many ms, in place of such a pause before. who: the WHO of the one
+-- who pauses it. The record is that of a waiter, with the word "pause" for the owner, and a mode
+-- that says nothing. Returns the answer.
 local function pause(ms, who)
   local till = now + ms
   local own = { till = till, text = whole(till) .. ' pause ' .. whole(now) .. ' x ' .. who }
   return set_pause(choose_pause(own))
 end
 
--- Ends the pause of this lock only; one of a GLOB that holds for it stays.
+-- Ends the pause of this lock only; one of a GLOB that holds for it stays. Returns the answer.
 local function resume()
   if not own_pause() then return { 'NONE', now } end
   return set_pause(choose_pause(nil))
 end
 
--- Writes into the lock what the hash of GLOBs' pauses says of it now: a pause, and the minimum
--- version. A lock without a key gets nothing, as its first request looks there itself.
+-- Writes into the lock what the hash of the pauses of GLOBs says of it now: a pause, and the
+-- minimum version. A lock without a key gets nothing, as its first request looks there itself.
+-- Returns the answer.
 local function apply_globs()
-  local last, own = choose_pause(own_pause())
-  local kind_before = lock.loaded[1] -- the field k
+  local kind_before = lock.loaded[1] -- the field k; false: there is no key
   if not kind_before then return { 'NONE', now } end
-  set_minimum(lock, args.pauses and redis.call('HMGET', args.pauses, 'v')[1] or nil)
-  local changed = lock.kind ~= kind_before
-  if changed then redis.call('HSET', lock.key, 'k', lock.kind) end
-  if (last and last.text) ~= (lock.paused and lock.paused.text) then return set_pause(last, own) end
-  return { changed and 'ADJUSTED' or 'NONE', now }
+  local last, own = choose_pause(own_pause())
+  local minimum = args.pauses and redis.call('HMGET', args.pauses, 'v')[1] or nil
+  set_minimum(lock, minimum)
+  local has_another_kind = lock.kind ~= kind_before
+  if has_another_kind then redis.call('HSET', lock.key, 'k', lock.kind) end
+  local pause_text, text_before = last and last.text, lock.paused and lock.paused.text
+  if pause_text ~= text_before then return set_pause(last, own) end
+  return { has_another_kind and 'ADJUSTED' or 'NONE', now }
 end
 
 if args.what == 'pause' then return pause(tonumber(args.ms), args.who) end

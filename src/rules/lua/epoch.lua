@@ -10,32 +10,35 @@
 --   w      when the marker was written
 --- @include "lock"
 
--- For how many ms the server grants nothing new to an owner that asks for such a lease (ms); mostly
--- 0. Writes the marker where it says something else, and once a day, so that it does not expire.
--- anew: marks the server as one that has forgotten nothing.
+-- Returns for how many ms the server grants nothing new to an owner that asks for such a lease
+-- (ms): mostly 0; a lease of time, if the server may have forgotten locks. marker: the key of the
+-- marker, which is written when it has changed, and once a day, so that it does not expire. anew:
+-- mark the server as one that has forgotten nothing.
 local function grace_left(marker, lease, anew)
   local AGE = YEAR    -- a marker that was forgotten costs one lease of waiting
   local DAY = 86400000
   local LEASE = 30000 -- ms: where no lease is known
 
-  -- run_id, replication id, and whether the server was a replica before. The replication id also
-  -- changes when a server gets its first replica, or has had none for long; then no id is before
-  -- it.
+  -- Returns the run_id of the server, its replication id, and whether it was promoted: whether it
+  -- was a replica before. A promoted server keeps the id of its former master besides its own. The
+  -- replication id also changes when a server gets its first replica, or has had none for long;
+  -- then it has no former one.
   local function identify()
     local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
     local replication = redis.call('INFO', 'replication')
     local id = string.match(replication, 'master_replid:(%x+)')
-    local before = string.match(replication, 'master_replid2:(%x+)')
-    if not run or not id or not before then
+    local former_id = string.match(replication, 'master_replid2:(%x+)') -- zeros: there is none
+    if not run or not id or not former_id then
       error('this server does not tell its run_id and master_replid', 0)
     end
-    return run, id, string.find(before, '[^0]') ~= nil
+    return run, id, string.find(former_id, '[^0]') ~= nil
   end
 
   local run, id, promoted = identify()
 
-  -- Writes the marker. PEXPIRE comes first, so that a full server writes it, too (lock.lua); and
-  -- last, for a marker that was not there.
+  -- Writes the marker: the longest lease (ms) that was asked for, and the time (ms) until which
+  -- nothing new is granted; 0: granted at once. PEXPIRE comes first, so that a full server writes
+  -- it, too (lock.lua); and last, for a marker that was not there.
   local function write_marker(longest, till)
     redis.call('PEXPIRE', marker, AGE)
     redis.call('HSET', marker, 'r', run, 'i', id, 'l', whole(longest), 'u', whole(till),
@@ -47,10 +50,11 @@ local function grace_left(marker, lease, anew)
     write_marker(0, 0)
     return 0
   end
-  local m = redis.call('HMGET', marker, 'r', 'i', 'l', 'u', 'w')
-  local run_before, id_before = m[1], m[2]
-  local known, till, written = number(m[3]) or 0, number(m[4]) or 0, number(m[5]) or 0
-  local longest = math.max(known, lease)
+  local noted = redis.call('HMGET', marker, 'r', 'i', 'l', 'u', 'w')
+  local run_before, id_before = noted[1], noted[2]
+  local longest_before = number(noted[3]) or 0
+  local till, written = number(noted[4]) or 0, number(noted[5]) or 0
+  local longest = math.max(longest_before, lease)
   local may_have_forgotten = run_before ~= run or id_before ~= id and promoted
   local left = math.max(till - now, 0)
   if may_have_forgotten then
@@ -58,9 +62,9 @@ local function grace_left(marker, lease, anew)
     left = longest
   elseif left > 0 then
     -- A lease longer than any before makes it longer; a clock that was set back does not.
-    left = math.min(left + longest - known, longest)
+    left = math.min(left + longest - longest_before, longest)
   end
-  local changed = may_have_forgotten or id_before ~= id or longest > known
+  local changed = may_have_forgotten or id_before ~= id or longest > longest_before
     or left > 0 and till ~= now + left
   if changed or written > now or now - written > DAY then
     write_marker(longest, left > 0 and now + left or 0)

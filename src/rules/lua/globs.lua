@@ -8,14 +8,15 @@
 --- @include "glob"
 --- @include "lock"
 
--- Of the pauses that hold for this lock, the one that ends last; nil if there is none.
+-- Of the pauses of GLOBs that hold for the lock with that key, the one that ends last, as
+-- read_pause() returns it; nil if there is none. text: that of the field p of the hash; nil or
+-- false: there are none.
 local function glob_pause(text, key)
-  local found
+  local last
   for glob, record in string.gmatch(text or '', '(%S+) ([^\n]+)') do
     local pause = read_pause(record)
-    if pause and (not found or pause.till > found.till) and glob_matcher(glob)(key) then
-      found = pause
-    end
+    local ends_later = pause and (not last or pause.till > last.till)
+    if ends_later and glob_matcher(glob)(key) then last = pause end
   end
-  return found
+  return last
 end

@@ -32,8 +32,9 @@ local globs = (lock.fence == 0 or lock.paused) and args.pauses
   and redis.pcall('HMGET', args.pauses, 'p')[1]
 if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 
--- Returns for how many ms the lock has been paused: since the first of the pauses that hold for it
--- began. lock.paused is the one that ends last; another may have begun before it.
+-- For how many ms the lock has been paused: since the first of the pauses that hold for it began,
+-- which may be those in p and po, and those of GLOBs. lock.paused is the one that ends last;
+-- another may have begun before it.
 local function paused_for()
   local began
   local function note_begin(text)
@@ -50,15 +51,16 @@ end
 
 local families, waiters, damaged = {}, {}, false
 
--- Adds the family of that name to "families", or notes that it is damaged.
+-- Adds the family of that name, from the text of its field, to "families"; if that cannot be read,
+-- sets "damaged".
 local function add_family(name, text)
   local family = read_family(name, text)
   if family then families[#families + 1] = family end
   damaged = damaged or not family
 end
 
--- Reads all families into "families". The name of an only one is known; to find several, the server
--- passes over all fields.
+-- Reads all families that hold the lock into "families". The name of an only one is known; to find
+-- several, the server returns all fields of the lock.
 local function read_holders()
   local held = lock.held
   local text = held and held.count == 1 and redis.call('HMGET', KEYS[1], 'h:' .. held.oldest)[1]
@@ -73,24 +75,24 @@ local function read_holders()
   end
 end
 
--- Whether an owner waits that nests in a holder of "families": then the holder has a queue.
+-- Whether an owner waits to nest in a holder of "families": then there is a queue q:OWNER of that.
 local function any_nested_waits()
   for _, family in ipairs(families) do
-    for _, e in ipairs(family.entries) do
-      if redis.call('HMGET', KEYS[1], 'q:' .. e.owner)[1] then return true end
+    for _, entry in ipairs(family.entries) do
+      if redis.call('HMGET', KEYS[1], 'q:' .. entry.owner)[1] then return true end
     end
   end
 end
 
--- The numbers of a (one), c (four) and each n:WHAT (two), in the order in which answer.c reads
--- them.
+-- The counters of the answer, as texts in one list: the number of field a, the four of c, and the
+-- two of each n:WHAT, in the order in which answer.c reads them. One that is missing is '0'.
 local function read_counters()
   local counters = { whole(number(lock.acquired) or 0) }
   local texts = redis.call('HMGET', KEYS[1], 'c', 'n:refused', 'n:failed', 'n:timed', 'n:lost',
     'n:expired', 'n:revoked')
   for i, text in ipairs(texts) do
-    local next_number = string.gmatch(text or '', '%d+')
-    for _ = 1, i == 1 and 4 or 2 do counters[#counters + 1] = next_number() or '0' end
+    local next_number, is_c = string.gmatch(text or '', '%d+'), i == 1
+    for _ = 1, is_c and 4 or 2 do counters[#counters + 1] = next_number() or '0' end
   end
   return counters
 end
@@ -108,34 +110,36 @@ local function read_runs(ended)
   return runs
 end
 
--- For how many ms more nothing is granted to those who ask for grace (epoch.lua); 0 or less: it is.
--- Only reads: a server that was started again does not know it before the first request for a lock.
+-- For how many ms more the server grants nothing to those who ask for grace, as its marker says
+-- (epoch.lua); 0 or less: it grants. This only reads the marker: a server that was started again
+-- does not know of its grace before the first request for a lock.
 local function grace_left()
   local till = args.epoch and number(redis.pcall('HMGET', args.epoch, 'u')[1])
   return till and till - now or 0
 end
 
--- All live holders, by their fences, as text, and in which mode they hold the lock: '' if there is
--- none. Sorts "families".
+-- Returns the lines of all live holders, in the order of the fences of their families, and the mode
+-- in which they hold the lock; '' if there is none. Sorts "families".
 local function list_holders()
-  table.sort(families, function(a, b)
-    local one, other = tonumber(a.entries[1].fence), tonumber(b.entries[1].fence)
-    return one < other or one == other and a.name < b.name
+  table.sort(families, function(one, other)
+    local fence, other_fence = tonumber(one.entries[1].fence), tonumber(other.entries[1].fence)
+    return fence < other_fence or fence == other_fence and one.name < other.name
   end)
   local holders, mode = {}, 's'
   for _, family in ipairs(families) do
-    for _, e in ipairs(family.entries) do
-      if not is_dead(e) then
-        holders[#holders + 1] = write_entry(e)
-        if e.mode ~= 's' then mode = e.mode end
+    for _, entry in ipairs(family.entries) do
+      if not is_dead(entry) then
+        holders[#holders + 1] = write_entry(entry)
+        if entry.mode ~= 's' then mode = entry.mode end
       end
     end
   end
   return holders, holders[1] and mode or ''
 end
 
--- Adds to the reply what few locks have, at the positions that are said at the top: a queue that is
--- not read to its end, a stored limit, a pause, grace.
+-- Adds to the reply what few locks have, at the positions that the first comment of this file says:
+-- the tickets "from" and "to" of a queue that is not read to its end, a stored limit, a pause, and
+-- the ms of grace.
 local function add_rest(reply, from, to, grace)
   if from and from <= to then reply[10], reply[11] = from, to end
   if lock.stored_limit or lock.paused or grace > 0 then
@@ -146,7 +150,8 @@ local function add_rest(reply, from, to, grace)
   if grace > 0 then reply[15] = grace end
 end
 
--- The answer. from, to: the tickets of the queue that are left to read; nil: none.
+-- The answer of this script, from "families", "waiters", and what else it reads now. from, to: the
+-- tickets of the queue that are left for another call to read; nil: none.
 local function answer(from, to)
   if damaged then return { 'MISFIT', now, 'damaged', 1 } end
   local holders, mode = list_holders()
@@ -158,8 +163,9 @@ local function answer(from, to)
   return reply
 end
 
--- Reads the holders if the lock is quiet: one family at most, and no waiters. Returns whether it
--- is. Most locks are, and for these there is little to read, or to make.
+-- Returns whether the lock is quiet: it has one family at most, and no waiters. Then it has read
+-- the holders into "families". Most locks are quiet, and for these there is little to read, and the
+-- functions further down are not needed.
 local function read_if_quiet()
   if args.from or lock.queue.first <= lock.queue.last then return false end
   if lock.held and lock.held.count ~= 1 then return false end

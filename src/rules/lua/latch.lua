@@ -31,53 +31,60 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 if is_late(now) then return { 'STALE', now } end
 
--- Exact, where tostring() rounds to 14 digits.
+-- A whole number as text, exact up to 2^53, where tostring() rounds to 14 digits.
 local function whole(number)
   return string.format('%.0f', number)
 end
 
--- The number of digits only, and exact; nil if the text is none.
+-- The number that a text says with digits only, if Lua can represent it exactly (below 2^53); nil
+-- for any other text, and for false, which stands for a missing field.
 local function number(text)
-  local n = text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
-  return n and n < 9007199254740992 and n or nil
+  local value = text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
+  return value and value < 9007199254740992 and value or nil
 end
 
--- The latch; or nil and the refusal to return.
+-- Loads the latch of the key. Returns a table: "count" (how many to count when it was set), "left"
+-- of them, its "word", "since" when it exists and when it "expires" (ms); or nil and the refusal to
+-- return.
 local function load_latch()
-  local v = redis.pcall('HMGET', key, 'k', 'n', 'l', 'g', 's', 'e')
-  if v.err then
-    if string.find(v.err, 'WRONGTYPE', 1, true) then return nil, { 'MISFIT', now, 'damaged' } end
-    return nil, v
+  local reply = redis.pcall('HMGET', key, 'k', 'n', 'l', 'g', 's', 'e')
+  if reply.err then
+    local is_no_hash = string.find(reply.err, 'WRONGTYPE', 1, true)
+    return nil, is_no_hash and { 'MISFIT', now, 'damaged' } or reply
   end
-  if v[1] and v[1] ~= KIND then return nil, { 'MISFIT', now, v[1] } end
-  if not v[1] and redis.call('EXISTS', key) == 0 then return nil, { 'ABSENT', now } end
-  local latch = { count = number(v[2]), left = number(v[3]), word = v[4], since = number(v[5]),
-                  expires = number(v[6]) }
-  local sound = v[1] and latch.count and latch.left and latch.left <= latch.count and latch.word
+  local kind = reply[1]
+  if kind and kind ~= KIND then return nil, { 'MISFIT', now, kind } end
+  if not kind and redis.call('EXISTS', key) == 0 then return nil, { 'ABSENT', now } end
+  local latch = { count = number(reply[2]), left = number(reply[3]), word = reply[4],
+                  since = number(reply[5]), expires = number(reply[6]) }
+  local is_sound = kind and latch.count and latch.left and latch.left <= latch.count and latch.word
     and latch.since and latch.expires
-  if not sound then return nil, { 'MISFIT', now, 'damaged' } end
-  -- The server may not have noticed yet.
+  if not is_sound then return nil, { 'MISFIT', now, 'damaged' } end
+  -- One that has expired is gone, even if the server has not removed it yet.
   if latch.expires <= now then return nil, { 'ABSENT', now } end
   return latch
 end
 
--- The answer LATCH. counted: 1 if this call has counted.
+-- The answer LATCH, which tells of this latch. counted: 1 if this call has counted; nil: it has
+-- not.
 local function describe_latch(latch, counted)
   return { 'LATCH', now, latch.left, latch.count, latch.word, latch.since, latch.expires,
            counted or 0 }
 end
 
--- Publishing only makes it quick: the waiters look by themselves as well. A server may forbid it.
+-- Has the waiters of the latch look at it at once. This only makes it quick: they look by
+-- themselves as well, so it does not matter if the server forbids to publish (pcall).
 local function call_waiters()
   redis.pcall('PUBLISH', key .. ':latch', '1')
 end
 
--- Makes a latch, unless there is one: "latch", or nil. The rest of one that has expired is
--- removed first, with its ids.
+-- Makes a latch as the arguments word, number and ttl say, unless there is one ("latch"; nil: there
+-- is none). The rest of one that has expired is removed first, with its ids. Returns the
+-- answer. As this very call may be repeated when its answer was lost, a latch with the same word is
+-- its own.
 local function set(latch)
   local word, count, ttl = args.word, tonumber(args.number), tonumber(args.ttl)
   if latch then
-    -- The answer to this very call was lost.
     if latch.word == word then return describe_latch(latch) end
     return { 'EXISTS', now }
   end
@@ -96,8 +103,8 @@ local function set(latch)
   return describe_latch(latch)
 end
 
--- Counts down by args.number, once for each args.field, which the latch notes. Calls the
--- waiters when nothing is left.
+-- Counts the latch down by args.number, but once for each args.field, in which the latch notes how
+-- many were counted. Calls the waiters when nothing is left. Returns the answer.
 local function count(latch)
   local field, most = args.field, tonumber(args.number)
   if args.word and args.word ~= latch.word then return { 'OTHER', now } end
@@ -111,7 +118,8 @@ local function count(latch)
   return describe_latch(latch, 1) -- 1: this call has counted
 end
 
--- Reads all there is, so its cost grows with the ids.
+-- Tells of the latch, and of all that was counted: the answer LATCH with the number of calls
+-- without an id, and the ids in order. It reads all fields, so its cost grows with the ids.
 local function list(latch)
   local fields = redis.call('HGETALL', key)
   local ids, unnamed = {}, 0
@@ -126,7 +134,8 @@ local function list(latch)
   return reply
 end
 
--- By PEXPIRE, as the user that rlock needs has no right to DEL. Its waiters find it absent.
+-- Removes the latch, and calls its waiters, who find it absent. Returns the answer LATCH, as it
+-- was. The key is removed by PEXPIRE, as the user of a server that rlock needs has no right to DEL.
 local function delete(latch)
   redis.call('PEXPIRE', key, 0)
   call_waiters()

@@ -3,17 +3,21 @@
 -- marks those. So only a request for a lock that was never acquired looks here.
 --- @include "lock"
 
--- Sets lock.kind to one that asks for that version of rlock; nil or 0.0.0: for none. The caller
--- writes it.
+-- Sets lock.kind so that the lock asks for that version of rlock (X.Y.Z) at least; minimum nil or
+-- 0.0.0: for none. The caller writes it, to the field k.
 local function set_minimum(lock, minimum)
-  lock.kind = minimum and minimum ~= '0.0.0' and KIND .. ' ' .. minimum or KIND
+  local has_minimum = minimum and minimum ~= '0.0.0'
+  lock.kind = has_minimum and KIND .. ' ' .. minimum or KIND
 end
 
--- Whether a program of that version is older; also if it does not tell its version.
+-- Whether a program of that version (X.Y.Z) is older than the minimum version. One that does not
+-- tell its version (nil) is.
 local function is_older(version, minimum)
-  local function rank(text)
-    local x, y, z = string.match(text or '', '^(%d+)%.(%d+)%.(%d+)')
-    return x and (tonumber(x) * 100000 + tonumber(y)) * 100000 + tonumber(z) or 0
+  -- One number by which versions are in order; 0 of a text that is none.
+  local function order_of(text)
+    local major, minor, patch = string.match(text or '', '^(%d+)%.(%d+)%.(%d+)')
+    if not major then return 0 end
+    return (tonumber(major) * 100000 + tonumber(minor)) * 100000 + tonumber(patch)
   end
-  return rank(version) < rank(minimum)
+  return order_of(version) < order_of(minimum)
 end

@@ -43,9 +43,10 @@ end
 local minimum = stored_minimum
 if args.what == 'minimum' then minimum = args.version ~= '0.0.0' and args.version end
 
--- Has the key live for so long; a minimum version stays, for 100 years. Called before the first
--- write, since a full server lets a script continue that begins with PEXPIRE, so that a pause can
--- be ended there; and after the last one, since before it there may be no key.
+-- Sets the key's time to live, in ms; if a minimum version is stored, to 100 years instead, as that
+-- stays. It is called before the first write, since a full server lets a script continue that
+-- begins with PEXPIRE, so that a pause can be ended there; and after the last one, since there may
+-- have been no key before.
 local function keep_for(ms)
   redis.call('PEXPIRE', KEYS[1], whole(minimum and 100 * YEAR or ms))
 end

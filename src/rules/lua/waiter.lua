@@ -5,8 +5,9 @@
 -- often the further back it is, and is told when it comes near.
 local NEAR = 20 -- tickets
 
--- The waiter that a record tells of; nil if it cannot be read. An offer, or the mark of a far
--- waiter, comes behind the five words of WHO and their notes; waiter.who is without it.
+-- The table `waiter` (lock.lua) that the record in a place describes; nil if it cannot be read. A
+-- record may end with an offer, or with the mark of a far waiter: then waiter.offer or waiter.far
+-- has it, and waiter.who is without it.
 local function read_waiter(text)
   local deadline, owner, since, mode, who =
     string.match(text, '^(%d+) (%S+) (%d+) ([xslXSL]) (.*)$')
@@ -14,19 +15,21 @@ local function read_waiter(text)
   if not deadline then return nil end
   local waiter = { deadline = deadline, owner = owner, since = since, mode = string.lower(mode),
                    elsewhere = mode == string.upper(mode), who = who }
-  local words, what, value = string.match(who, '^(%S+ %S+ %S+ %S+ %S+.-) (%l+)=(%S+)$')
-  if what == 'offer' then waiter.who, waiter.offer = words, value end
-  if what == 'far' and number(value) then waiter.who, waiter.far = words, number(value) end
+  -- WHO has five words and then notes.
+  local rest, last_note, value = string.match(who, '^(%S+ %S+ %S+ %S+ %S+.-) (%l+)=(%S+)$')
+  if last_note == 'offer' then waiter.who, waiter.offer = rest, value end
+  if last_note == 'far' and number(value) then waiter.who, waiter.far = rest, number(value) end
   return waiter
 end
 
--- The inverse of read_waiter().
-local function write_waiter(w)
-  local who = w.who
-  if w.offer or w.far then
-    who = (who == '' and NOBODY or who)
-      .. (w.offer and ' offer=' .. w.offer or ' far=' .. whole(w.far))
+-- The record of a waiter, as its place has it: the inverse of read_waiter().
+local function write_waiter(waiter)
+  local who = waiter.who
+  if waiter.offer or waiter.far then
+    local note = waiter.offer and ' offer=' .. waiter.offer or ' far=' .. whole(waiter.far)
+    who = (who == '' and NOBODY or who) .. note
   end
-  return whole(w.deadline) .. ' ' .. w.owner .. ' ' .. w.since .. ' '
-    .. (w.elsewhere and string.upper(w.mode) or w.mode) .. ' ' .. who
+  local mode = waiter.elsewhere and string.upper(waiter.mode) or waiter.mode
+  return whole(waiter.deadline) .. ' ' .. waiter.owner .. ' ' .. waiter.since .. ' ' .. mode .. ' '
+    .. who
 end

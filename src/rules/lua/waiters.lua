@@ -5,15 +5,17 @@ local PART = 200    -- tickets of which one call reads the places
 local MANY = 100000 -- tickets: a longer queue has mostly holes, or is damaged
 local PLAIN = 12    -- turn of a waiter without a priority
 
--- Adds the waiter of that place to "waiters", unless it is a dead one, which will be passed over.
+-- Adds the waiter that a place (text; false: it is empty) describes to "waiters", with the queue
+-- (base) and the ticket that the place belongs to. A dead one is left out: it will be passed over.
 local function add_waiter(base, ticket, text)
   local waiter = text and read_waiter(text)
   if not waiter or waiter.deadline <= now then return end
   waiters[#waiters + 1] = { base = base, ticket = ticket, waiter = waiter }
 end
 
--- Reads all fields at once, and makes "families" and "waiters" of them. The waiters that nest come
--- first, as no other waiter goes before their holder ends; then the others, by their tickets.
+-- Reads all fields of the lock at once, and makes "families" and "waiters" of them. The waiters
+-- that nest come first, as no other waiter goes before their holder ends; then the others, each by
+-- the order of tickets.
 local function read_whole()
   local fields = redis.call('HGETALL', KEYS[1])
   families, waiters = {}, {}
@@ -32,8 +34,8 @@ local function read_whole()
   end)
 end
 
--- Adds the waiters from one ticket to another, as far as one part goes. Returns where the next part
--- begins.
+-- Adds the waiters whose tickets are "from" to "to" to "waiters", but of PART tickets at most.
+-- Returns the ticket at which the next call continues.
 local function read_part(from, to)
   local names = {}
   for ticket = from, math.min(to, from + PART - 1) do
@@ -44,35 +46,37 @@ local function read_part(from, to)
   return from + #names
 end
 
--- The turn of a waiter where some have a priority: lower numbers come first. And of those in a
--- list, the number there, which their order goes by: one that was dropped may have come back with a
--- lower ticket behind others that had come later.
-local function turn_of(one, overdue)
+-- Returns the turn of a waiter, an element of "waiters", where some have a priority: lower numbers
+-- come first. Those that nest have 1, overdue ones 2, others 12 less their priority. Then, of one
+-- in a list of a priority, its number there, by which its order goes: one that was dropped may have
+-- come back with a lower ticket behind others that had come later.
+local function turn_of(one, is_due)
   if one.base ~= 'q' then return 1 end
-  if overdue then return 2 end
-  local list, n = list_of(lock, one.waiter.who)
+  if is_due then return 2 end
+  local list, rank = list_of(lock, one.waiter.who)
   if not list then return PLAIN end
-  return PLAIN - list.priority, n
+  return PLAIN - list.priority, rank
 end
 
--- Sorts the waiters, which were read in the order of arrival, by their turns. Only the oldest
--- waiter can pass those of the lists by being overdue: so one counts as overdue only if all before
--- it are.
+-- Sorts "waiters", which were read in the order of arrival, by their turns, and notes the turn of
+-- each. Only the oldest waiter can pass those of the lists by being overdue: so one counts as
+-- overdue only if all before it are.
 local function sort_by_turn()
-  local overdue = true
+  local all_are_due = true
   for i, one in ipairs(waiters) do
-    overdue = overdue and (one.base ~= 'q' or is_overdue(lock, one.waiter))
-    local turn, n = turn_of(one, overdue)
-    one.turn, one.rank = turn, n or i
+    all_are_due = all_are_due and (one.base ~= 'q' or is_overdue(lock, one.waiter))
+    local turn, rank = turn_of(one, all_are_due)
+    one.turn, one.rank = turn, rank or i
   end
   table.sort(waiters, function(a, b)
     return a.turn < b.turn or a.turn == b.turn and a.rank < b.rank
   end)
 end
 
--- Reads the holders and the waiters, and makes records of these, with the note turn=N by which
--- readers find the order, if it is not PLAIN; of a long queue a part. Returns which tickets are
--- left, for another call.
+-- Reads the holders into "families" and the waiters into "waiters", which become records for the
+-- answer, in order; one whose turn is not the usual one has the note turn=N. Of a long queue a part
+-- is read: the call says which (args.from, args.to), or it is the first one. Returns the first and
+-- the last ticket that are left for another call.
 local function read_waiters()
   local from, to = number(args.from), number(args.to)
   if not (from and to) then
