@@ -54,14 +54,16 @@ if absent[1] and (how == 'now' or how == 'ask') then
   return { 'CHANGED', now, 1, describe_present(lock) }
 end
 
--- Removes all places, lists and groups, and notifies their waiters: those that are alive come back.
--- Goes by the fields, not by the queues, so that it also mends what is damaged there; only the
--- queue "q" stays, with its last ticket, as tickets are not used twice.
+-- Removes all places, lists and groups of the lock, and has their waiters call: those that are
+-- alive queue again. It goes by the names of the fields, not by the queues, so that it also mends
+-- what is damaged there; only the queue "q" stays, with its last ticket, as tickets are not used
+-- twice.
 local function empty_all_queues()
   local fields = redis.call('HGETALL', lock.key)
   local waiters = {}
   for i = 1, #fields, 2 do
-    if fields[i] == 'o' or string.find(fields[i], '^[goqw]:') then
+    local is_of_waiters = fields[i] == 'o' or string.find(fields[i], '^[goqw]:')
+    if is_of_waiters then
       redis.call('HDEL', lock.key, fields[i])
       local waiter = read_waiter(fields[i + 1])
       if waiter then waiters[#waiters + 1] = waiter end
@@ -80,10 +82,10 @@ for _, owner in ipairs(owners) do
   local own, family
   -- A dead one may have been removed with another.
   if lock.held then own, family = find_entry(lock, owner) end
-  -- An owner that was not asked has acquired the lock anew since another one was.
-  local over = how == 'now'
-    or own and how == 'over' and has_note(own.rest, 'asked=')
-  if own and not over and can_be_asked(own) then
+  -- Whether it may be asked no more: with "over", those that were asked before lose it, but one
+  -- that was not has acquired the lock anew since.
+  local is_too_late = how == 'now' or own and how == 'over' and has_note(own.rest, 'asked=')
+  if own and not is_too_late and can_be_asked(own) then
     ask_holder(lock, family, own, notes)
     asked[4], asked[5] = asked[4] + 1, math.max(asked[5], own.deadline - now)
     if asked[4] == 1 then asked[6] = write_entry(own) end

@@ -35,8 +35,10 @@ local run_out = {} -- the locks whose lease has ended, where that counts
 local grace = args.epoch and grace_left(args.epoch, tonumber(args.lease)) or 0
 if grace > 0 and not args.not_after then bar, barred = math.max(bar, grace), owner end
 
--- Sets own and family of the lock. Returns why the release is refused; nil: it is not. A strict one
--- takes an entry whose lease has ended for none, and notes that in run_out.
+-- Sets lock.own and lock.family, the owner's entry and the family of that. Returns the refusal, if
+-- a later request of the owner was executed, or a strict release must not touch a run; nil: none. A
+-- strict one takes an entry whose lease has ended for none, and notes that in run_out. i: the
+-- number of the lock among KEYS.
 local function find_own(lock, i)
   lock.own, lock.family = find_entry(lock, owner)
   local place = lock.place and redis.call('HGET', lock.key, lock.place)
@@ -47,17 +49,19 @@ local function find_own(lock, i)
   if args.strict and lock.own and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
 end
 
--- Whether it is enough to remove the owner's live entry: no other client nests in the same family
--- or waits, and there is no mirror. lock.extra: the queue of those that wait to nest in this owner.
+-- Whether the release of the lock takes no more than to remove the owner's entry: it is live and
+-- the only one of its family, no client waits for the lock or to nest in the owner (lock.extra is
+-- the queue of those), and there is no mirror.
 local function is_usual(lock)
-  return lock.own and not is_dead(lock.own) and not lock.family.entries[2]
-    and not lock.place and not lock.mirror and lock.queue.first > lock.queue.last
-    and not lock.extra
+  local is_only_entry = lock.own and not is_dead(lock.own) and not lock.family.entries[2]
+  local any_waits = lock.place or lock.queue.first <= lock.queue.last or lock.extra
+  return is_only_entry and not any_waits and not lock.mirror
 end
 
--- Loads the locks, and sets "mirrored". One that does not fit (MISFIT) does not keep the others
--- from being released: "worst" is what is answered then. Returns whether the release is usual for
--- each of them; or false and the refusal to return.
+-- Loads the locks into "locks", with own and family of each, and sets "mirrored": one has a mirror.
+-- A lock that cannot be read (MISFIT) is left out, and does not keep the others from being
+-- released: then "worst" is what is answered. Returns whether the release is usual for all
+-- (is_usual()); or false and the refusal to return.
 local function load_locks()
   local usual = bar == 0 and at_least == 0
   for i = 1, LOCKS do
@@ -82,13 +86,14 @@ if refusal then return refusal end
 if usual then
   for _, lock in ipairs(locks) do
     -- The only entry of its family. HDEL comes first: a full server accepts it.
-    local h, field = lock.held, 'h:' .. lock.family.name
-    if h.count == 1 then
+    local held, field = lock.held, 'h:' .. lock.family.name
+    if held.count == 1 then
       redis.call('HDEL', lock.key, 's', 'b', field)
     else
-      h.count, h.oldest = h.count - 1, h.oldest ~= lock.family.name and h.oldest or '-'
+      held.count = held.count - 1
+      if held.oldest == lock.family.name then held.oldest = '-' end
       redis.call('HDEL', lock.key, field)
-      redis.call('HSET', lock.key, 's', state_text(h))
+      redis.call('HSET', lock.key, 's', state_text(held))
       if lock.own.slot > 0 then free_slot(lock, lock.own.slot) end
     end
     remember(lock, lock.family, lock.own, notes)
@@ -105,15 +110,16 @@ local mirrors = mirrored and open_mirrors()
 local lacking = mirrors and not args.unread and mirrors.lacking(locks)
 if lacking then return lacking end
 
--- Keeps a lock that was acquired less than at_least ago until that time has passed: its entry
--- stays, with that deadline, and the note that its run has ended. If it was acquired in the future,
--- the clock was set back.
+-- Keeps a lock that was acquired less than at_least ago until that time has passed: instead of
+-- being removed, its entry ("own", of that family) gets the deadline at which it has, and the note
+-- kept=1: its run has ended. A lock that seems to have been acquired in the future is kept from now
+-- on, as the clock was set back.
 local function let_run_out(lock, own, family)
   remember(lock, family, own, notes)
   -- The end is noted behind the words of WHO, once: the same release may be asked for again.
   if not has_note(own.rest, 'kept=1') then
-    own.rest = own.rest .. (string.sub(own.rest, -1) == ' ' and NOBODY or '') .. ' kept=1'
-      .. (notes ~= '' and ' ' or '') .. notes
+    local who = string.sub(own.rest, -1) == ' ' and NOBODY or '' -- where the entry has no WHO
+    own.rest = own.rest .. who .. ' kept=1' .. (notes ~= '' and ' ' or '') .. notes
   end
   own.rest = with_attempt(own.rest) -- a renewal that comes late does not change the end
   own.deadline, own.lease = math.min(own.since, now) + at_least, at_least
@@ -123,22 +129,24 @@ local function let_run_out(lock, own, family)
   write_holders(lock, family)
 end
 
--- Notifies the first waiter, if it is still kept out, so that it asks when the lease ends: it knows
--- that only if it was first when it called last, and the end is still the same.
+-- Has the waiter call whose turn is next, if holders still keep it out, so that it learns when
+-- their lease ends, and asks then: it knows that only if it was first when it called last, and the
+-- end is still the same. parent, family: of the waiters that nest in that holder; nil: of all
+-- others.
 local function notify_first(lock, parent, family)
   local head = first_in_turn(lock, queue_below(lock, parent))
-  if head and head.owner ~= '' and not head.elsewhere
-    and obstacle(lock, head.mode, parent, family) then
+  local is_known = head and head.owner ~= ''
+  if is_known and not head.elsewhere and obstacle(lock, head.mode, parent, family) then
     notify(lock, head)
   end
 end
 
--- Removes the owner's entry, or has it run out where at_least asks for that, and its place in the
--- queue; bars a request that is under way; wakes whoever can go then. Returns the entry that the
--- owner had; nil: none.
+-- Releases one lock: removes the owner's entry, or has it run out where at_least asks for that;
+-- removes its place in the queue; bars a request of it that is under way ("bar"); and calls the
+-- waiters that can go then. Returns the entry that the owner had; nil: none.
 local function release(lock)
   local own, family = lock.own, lock.family
-  local mode_before -- of the family; nil: it keeps what it has
+  local mode_before -- of the family; nil: the entry stays
 
   keep_key(lock, 0)
   if own and at_least > 0 and own.since + at_least > now then
@@ -153,7 +161,8 @@ local function release(lock)
   local head = lock.place and first_in_turn(lock, queue)
   local was_first = head and head.owner == owner
   leave_queue(lock)
-  if was_first or own and not mode_before then notify_first(lock, parent, above) end
+  local runs_out = own and not mode_before
+  if was_first or runs_out then notify_first(lock, parent, above) end
   -- The owner's acquisition may still be under way, in a socket or a proxy. When it arrives, it
   -- finds this.
   if bar > 0 then

@@ -32,7 +32,8 @@ if is_late(now) then return { 'STALE', now } end
 local owner, lease = args.owner, tonumber(args.lease or 0)
 local locks, lost, mirrored = {}, nil, false
 
--- Numbers of a list, as text.
+-- The numbers in an argument of the call that lists one for each lock, as a list of texts; without
+-- the argument (nil) an empty one.
 local function numbers_of(text)
   local list = {}
   for word in string.gmatch(text or '', '%d+') do list[#list + 1] = word end
@@ -40,8 +41,9 @@ local function numbers_of(text)
 end
 local fences = args.fences and numbers_of(args.fences) or {}
 
--- Loads the locks, with own and family of each, and sets "mirrored". Returns a refusal; or sets
--- "lost" to the number of the first lock that the owner does not hold any more, and loads no more.
+-- Loads the locks into "locks", with own and family (the owner's entry, and the family of that) of
+-- each, and sets "mirrored": one has a mirror. Returns the refusal to return, or nil. If the owner
+-- does not hold one of the locks any more, sets "lost" to the number of that, and loads no more.
 local function load_locks()
   for i = 1, LOCKS do
     local lock, refusal = load_families(i, owner)
@@ -74,19 +76,21 @@ for i, lock in ipairs(mirrors and locks or {}) do
   end
 end
 
--- Extends the owner's entry, and writes it; lock.held as well where that makes it untrue, or where
--- its only family can be noted as the oldest again. Otherwise "earliest" and "longest" may be less
--- or more than they are, which only makes others look once more. fence: that which the quorum has
--- settled on; nil: it keeps its own.
+-- Extends the owner's entry of one lock by its lease from now on, and writes it. Writes lock.held
+-- as well where that becomes untrue (a deadline before "earliest", a lease longer than "longest"),
+-- or where the only family can be noted as the oldest one again. It may still name an "earliest"
+-- that is too early or a "longest" that is too long, which only makes others look once more. fence:
+-- the one that a quorum has settled on, as text; nil: the entry keeps its own.
 local function renew(lock, fence)
   local own, held = lock.own, lock.held
   own.lease = lease > 0 and lease or own.lease
   own.deadline, own.rest = now + own.lease, with_attempt(own.rest)
   keep_key(lock, own.lease)
   if fence then settle(lock, own, fence) end
-  local is_only = held.oldest == '-' and held.count == 1
-  if own.deadline < held.earliest or own.lease > held.longest or is_only then
-    if is_only then held.oldest = lock.family.name end
+  local is_untrue = own.deadline < held.earliest or own.lease > held.longest
+  local is_oldest = held.oldest == '-' and held.count == 1 -- but that is not noted
+  if is_untrue or is_oldest then
+    if is_oldest then held.oldest = lock.family.name end
     held.earliest = math.min(held.earliest, own.deadline)
     held.longest = math.max(held.longest, own.lease)
     write_holders(lock, lock.family)
@@ -98,19 +102,19 @@ end
 local grace = args.epoch
   and grace_left(args.epoch, math.max(lease, locks[1].own and locks[1].own.lease or 0)) or 0
 
--- Renews all locks. Returns the answer RENEWED: the fence and the slot of each, and whether a lease
--- had run out.
+-- Renews all locks, and has their mirrors last as long. Returns the answer RENEWED: the fence and
+-- the slot of each, and 1 if one of the leases had run out, else 0.
 local function renew_all()
-  local held, slots, late = {}, {}, 0
+  local held_fences, slots, late = {}, {}, 0
   for i, lock in ipairs(locks) do
     -- The lease has run out, but no client came that would have removed the entry: so it is as good
     -- as if the lease had never run out.
     if is_dead(lock.own) then late = 1 end
     renew(lock, args.member and fences[i]) -- without a quorum, "fences" is only for reclaim_all()
     if lock.mirror then mirrors.follow(lock) end
-    held[i], slots[i] = lock.own.fence, lock.own.slot
+    held_fences[i], slots[i] = lock.own.fence, lock.own.slot
   end
-  return member_answer({ 'RENEWED', now, held, slots, late })
+  return member_answer({ 'RENEWED', now, held_fences, slots, late })
 end
 
 if not lost then
@@ -128,10 +132,12 @@ if answer then
   return answer
 end
 
--- Has the owner hold all its locks again, those that the server has forgotten and those that it has
--- not. First it finds out whether it can have all, as a part would be of no use. Returns the
--- answer; nil if it cannot have one of them.
+-- Has the owner hold all its locks again: those that the server has forgotten are reclaimed, as the
+-- call describes them, and the others are renewed. First it finds out whether the owner can have
+-- all, as a part would be of no use. Returns the answer, or a refusal; nil if the owner cannot have
+-- one of them.
 local function reclaim_all()
+  -- For each lock: what is claimed, and the holders that the server still knows; nil: it is held.
   local slots, claims, known = numbers_of(args.slots), {}, {}
   for i = 1, LOCKS do
     local lock, refusal = locks[i], nil
@@ -146,12 +152,12 @@ local function reclaim_all()
       if not known[i] then return nil end
     end
   end
-  local reclaimed = { 'RENEWED', now, {}, {}, 2 }
+  local held_fences, held_slots = {}, {}
   for i, lock in ipairs(locks) do
     if known[i] then reclaim(lock, claims[i], known[i]) else renew(lock) end
-    reclaimed[3][i], reclaimed[4][i] = lock.own.fence, lock.own.slot
+    held_fences[i], held_slots[i] = lock.own.fence, lock.own.slot
   end
-  return reclaimed
+  return { 'RENEWED', now, held_fences, held_slots, 2 } -- 2: one was forgotten
 end
 
 answer = grace > 0 and args.mode and reclaim_all()

@@ -5,8 +5,8 @@
 
 local mirrors = args.mirror and open_mirrors()
 
--- The answer GRANTED: the fence, slot and stored limit of each lock; 0 for those that --any left
--- out. It tells limits only if one is stored.
+-- The answer GRANTED: the fence and slot of each lock, 0 for those that --any has left out; and, if
+-- a limit is stored, that of each lock, 0 where there is none.
 local function answer_granted()
   local fences, slots, limits, any_stored = {}, {}, {}, false
   for i, lock in ipairs(locks) do
@@ -20,9 +20,10 @@ local function answer_granted()
   return member_answer(answer, locks)
 end
 
--- Returns a token for each lock of "taken": what a quorum has settled on; or of one that nests, its
--- ancestor's, so that what checks tokens takes both for one; or else a new one. Writes and counts
--- them. As in quick_grant(), the tokens come first, then the time to live, then the holder.
+-- Returns a fence (text) for each lock of the list "taken": the one that a quorum has settled on;
+-- or, if the caller nests, its ancestor's, so that what checks fences takes both for one; or else a
+-- new one. Writes them and counts the acquisitions. As in quick_grant(), the fences come first,
+-- then the time to live, then the holder.
 local function issue_fences(taken)
   local issued = {}
   for i, lock in ipairs(taken) do
@@ -35,8 +36,9 @@ local function issue_fences(taken)
   return issued
 end
 
--- Makes the caller a holder of the locks "taken", and answers. It leaves the queues first: without
--- the right to delete fields, it holds nothing either.
+-- Makes the caller a holder of the locks of the list "taken", has it leave all queues, calls the
+-- waiters that can go then, and returns the answer. It leaves the queues of "taken" first: a client
+-- without the right to delete fields fails there, and holds nothing.
 local function grant(taken)
   local issued = issue_fences(taken)
   for _, lock in ipairs(taken) do leave_queue(lock) end
@@ -44,8 +46,13 @@ local function grant(taken)
   for i, lock in ipairs(taken) do
     -- Owners that nest in the caller may be left in the caller's own family.
     local family = lock.family or lock.families[args.owner]
-    local slot = family and family.entries[1].slot or request.mode == 'l' and take_slot(lock) or 0
-    if family then remove_entries(lock, family, is_dead) end
+    local slot -- a family has one slot for all its entries; 0: the lock is not a semaphore
+    if family then
+      slot = family.entries[1].slot
+      remove_entries(lock, family, is_dead)
+    else
+      slot = request.mode == 'l' and take_slot(lock) or 0
+    end
     lock.own = { deadline = now + request.lease, lease = request.lease, fence = issued[i],
                  owner = args.owner, since = now, mode = request.mode, slot = slot,
                  who = request.who }
@@ -58,18 +65,21 @@ local function grant(taken)
   return answer_granted()
 end
 
--- Gives a reservation that is made anew the reason that is given now: replaces WHO in its entry.
--- The words before WHO stay, and the note how long it had waited.
+-- Replaces WHO, which tells the reason, in the caller's entry ("own"), if the request is for a
+-- reservation: one that is made anew has the reason that is given now. The words before WHO stay,
+-- and so does the note how long it had waited.
 local function replace_reason(own)
-  local entry = has_note(request.who, 'reserved=1')
-    and string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')
-  if entry then own.rest = entry .. request.who .. (string.match(own.rest, ' waited=%d+') or '') end
+  if not has_note(request.who, 'reserved=1') then return end
+  local words_before = string.match(own.rest, '^%S+ %S+ %d+ %a %d+ ')
+  local waited = string.match(own.rest, ' waited=%d+') or ''
+  if words_before then own.rest = words_before .. request.who .. waited end
 end
 
--- Answers the same request again, as its answer was lost, or the message that handed the lock over:
--- renews the owner's entries, with another lease perhaps, and calls the next waiter of a lock that
--- can be shared, which was not called yet then. An entry past its deadline is good, too: another
--- client would have removed it before it took the lock.
+-- Answers a request that was granted before, as its answer was lost, or the message that handed the
+-- lock over: renews the caller's entries in the locks of the list "taken", with another lease
+-- perhaps, and returns the answer. Calls the next waiter of a lock that can be shared, which may
+-- not have been called then. An entry past its deadline is good, too: another client would have
+-- removed it before it took the lock.
 local function repeat_grant(taken)
   if mirrors then mirrors.take(locks[1], args.mirror, request.lease, request.who) end
   for i, lock in ipairs(taken) do
@@ -88,12 +98,14 @@ local function repeat_grant(taken)
   return answer_granted()
 end
 
--- The answer to an owner that holds some of what it asks for, or has asked later than by this
--- request; nil for any other. Sets own and family of all locks. Re-acquiring does not extend a lock
--- that it was asked to release, or of which some keys were taken away: whether it has heard of the
--- grant, only the owner knows, so it releases the rest itself.
+-- The answer to a caller that holds some of the locks already: GRANTED again if it holds all that
+-- it needs; otherwise ASKED, which has it release them. STALE, if it has sent a later request. nil:
+-- it holds none, and others decide. Re-acquiring does not extend a lock that it was asked to
+-- release, or some keys of which were taken away: only the owner knows whether it has heard of the
+-- grant, so it releases the rest itself. Sets own and family of all locks (its entry, and the
+-- family of that).
 local function answer_owner()
-  local owned, asked = {}, nil
+  local owned, asked = {}, nil -- the locks that it holds; the number of one that it must release
   for i, lock in ipairs(locks) do
     lock.own, lock.family = find_entry(lock, args.owner)
     if lock.own then
@@ -103,8 +115,8 @@ local function answer_owner()
     local place = lock.place and redis.call('HGET', lock.key, lock.place)
     if is_overtaken(lock.own and lock.own.rest or place or '') then return { 'STALE', now } end
   end
-  if #owned == request.needed and not asked
-    and (not mirrors or mirrors.is_held(locks[1], args.mirror)) then
+  local holds_all = #owned == request.needed and not asked
+  if holds_all and (not mirrors or mirrors.is_held(locks[1], args.mirror)) then
     return repeat_grant(owned)
   end
   if owned[1] then

@@ -7,32 +7,34 @@ local priority, bound = tonumber(args.priority or 0), number(args.bound) or BOUN
 
 -- The places that it had when it called last; behind each, its number in the list of its priority.
 local had, had_listed = {}, {}
-for place, n in string.gmatch(args.places or '', '([^%s/]+)/?(%d*)') do
-  had[#had + 1], had_listed[#had + 1] = place, number(n)
+for place, rank in string.gmatch(args.places or '', '([^%s/]+)/?(%d*)') do
+  had[#had + 1], had_listed[#had + 1] = place, number(rank)
 end
 
 -- dropped: the caller had places, and has lost some. left: it could not come back to all of them,
 -- and so has left them. place_or_refuse() finds out.
 local dropped, left = false, false
 
--- The ticket of a place; nil if it is not one of lock.queue, or "place" is nil.
+-- The ticket of a place (the name of a field, q:N or q:OWNER:N); nil if the place is not in
+-- lock.queue, or is nil.
 local function ticket_of(lock, place)
   local base = lock.queue.base .. ':'
   return place and string.sub(place, 1, #base) == base and number(string.sub(place, #base + 1))
     or nil
 end
 
--- Sets lock.queue to the one that the caller belongs to, queue.mine to its ticket there, and
--- lock.listed to its number in the list of its priority, if there are lists. A place in another
--- queue (its ancestor has got or lost the lock since), or one that was passed over, is left.
+-- Sets lock.queue to the queue that the caller belongs to, queue.mine to its ticket, if it has a
+-- place there, and lock.listed to its number in the list of its priority, if it is in one. A place
+-- in another queue (its ancestor has got or lost the lock since), or one that was passed over, is
+-- given up.
 local function find_place(lock)
   lock.queue = queue_below(lock, lock.parent)
   local ticket = ticket_of(lock, lock.place)
   if ticket and ticket >= lock.queue.first and ticket <= lock.queue.last then
     lock.queue.mine = ticket
     if next(lists_of(lock)) then
-      local _, n = list_of(lock, redis.call('HGET', lock.key, lock.place) or '')
-      lock.listed = n
+      local _, rank = list_of(lock, redis.call('HGET', lock.key, lock.place) or '')
+      lock.listed = rank
     end
   elseif lock.place then
     leave_queue(lock)
@@ -48,17 +50,19 @@ local function plain_are_listed(lock)
   return false
 end
 
--- A list without waiters. Its numbers begin with the ticket of its first waiter, and are never
--- higher than the tickets of later ones. So those of an earlier list of this priority are lower,
--- and a waiter that comes back with one is in front. None was called.
+-- A new list for that priority, without waiters, of which none was called. ticket: of the waiter
+-- that comes first into it; its numbers begin with that, and are never higher than the tickets of
+-- later waiters. So the numbers of an earlier list of this priority are lower, and a waiter that
+-- comes back with one is in front.
 local function new_list(of_priority, ticket)
   return { priority = of_priority, first = ticket, last = ticket - 1, called = ticket - 1 }
 end
 
--- Puts the waiters of priority 0 into a list, in their order, since the first one with a lower
--- priority comes, which they go before: the queue alone does not say so. The caller has no record
--- yet. None of them is far any more: distance is that from the first of the queue, which the first
--- of the list may be far from. The caller of this function writes lock.lists.
+-- Puts the waiters of priority 0 into a list, in their order: the first waiter with a lower
+-- priority comes, which they go before, and the queue does not say that. That newcomer, the caller,
+-- has no record yet. None of them is far any more, as distance is that from the first ticket of the
+-- queue, which the first of the list may be far from. The caller of this function writes
+-- lock.lists.
 local function list_plain(lock)
   local list = new_list(0, lock.queue.first)
   for ticket = lock.queue.first, lock.queue.last do
@@ -77,11 +81,12 @@ local function list_plain(lock)
   lock.lists[0] = list
 end
 
--- Returns the caller's number in a list: its former one, if no other waiter has that, or else the
--- last. Widens the list to hold it, and counts the caller as one that was not called.
+-- Gives the caller a number in a list, and returns it: its former one, if that is free, or else the
+-- one behind the last. Widens the list to hold it, and counts the caller as one that was not
+-- called. former: nil: it had none. The caller of this function writes the list.
 local function number_in_list(lock, list, former)
-  if former and former >= 1 and former <= list.last
-    and redis.call('HEXISTS', lock.key, list_field(list, former)) == 0 then
+  local may_be_free = former and former >= 1 and former <= list.last
+  if may_be_free and redis.call('HEXISTS', lock.key, list_field(list, former)) == 0 then
     list.first, list.called = math.min(list.first, former), math.min(list.called, former - 1)
     return former
   end
@@ -89,11 +94,13 @@ local function number_in_list(lock, list, former)
   return list.last
 end
 
--- Puts the caller, which has its ticket, into the list of its priority, and sets lock.listed.
--- Callers of priority 0 need none as long as plain waiters are not listed; those that nest have
--- none. former: the number that it had; nil: none.
+-- Puts the caller, which has its ticket, into the list of its priority, sets lock.listed to its
+-- number there, and writes that. A caller of priority 0 needs no list as long as plain waiters
+-- (those of priority 0) are in none; and one that nests has no priority. former: the number that it
+-- had in the list; nil: none.
 local function join_list(lock, former)
-  if lock.queue.base ~= 'q' or priority == 0 and not plain_are_listed(lock) then return end
+  if lock.queue.base ~= 'q' then return end
+  if priority == 0 and not plain_are_listed(lock) then return end
   if priority < 0 and not plain_are_listed(lock) then list_plain(lock) end
   local list = lists_of(lock)[priority] or new_list(priority, lock.queue.mine)
   lock.listed = number_in_list(lock, list, former)
@@ -102,9 +109,9 @@ local function join_list(lock, former)
   write_lists(lock)
 end
 
--- lock.bound is for how long others may pass the lock's waiters: the least that one of them asks
--- for. Lowers it to what the caller, which joins them, asks for; an empty queue has none, so there
--- the caller's is the least. is_empty: no other client waits.
+-- Lowers lock.bound, for how long (ms) others may pass the waiters of the lock, to what the caller
+-- asks for, which joins them: it is the least that one of them asks for. is_empty: no other client
+-- waits, so the caller's bound is the least, whatever was stored. Writes it if it has changed.
 local function lower_passing_bound(lock, is_empty)
   lists_of(lock) -- loads lock.bound
   local least = is_empty and bound or math.min(bound, lock.bound)
@@ -113,23 +120,25 @@ local function lower_passing_bound(lock, is_empty)
   write_lists(lock)
 end
 
--- A caller that waits for several keys goes by the least bound of all their queues, and brings it
--- to each of them. If it went by that of one queue only, two such waiters could wait for each
--- other. So they could if an older waiter, which may be passed for longer, stood before one of
--- them in one queue, and in the other not: first_in_turn() would not look behind it.
+-- Lowers "bound", which the caller goes by in all its queues, to the least one of these, as a
+-- caller that waits for several keys brings that to each of them. If it went by that of one queue
+-- only, two such waiters could wait for each other. So they could if an older waiter, which may be
+-- passed for longer, stood before one of them in one queue, and in the other not: first_in_turn()
+-- would not look behind it.
 local function share_bound()
   for _, lock in ipairs(locks) do
     if lock.queue.first <= lock.queue.last then
-      lists_of(lock)
+      lists_of(lock) -- loads lock.bound
       bound = math.min(bound, lock.bound)
     end
   end
 end
 
--- Gives the caller back the place that it had, from which it was dropped while it could not call
+-- Has the caller return to the place that it had, from which it was dropped while it could not call
 -- (stopped, cut off, or the server stopped), so that an outage does not change the order. No other
--- waiter can have it: tickets are issued once. former: its number in the list of its priority, if
--- it had one. Returns whether it has that place now; renew_place() writes its record there.
+-- waiter can have it: tickets are issued once. place: nil if it had none here; former: its number
+-- in the list of its priority; nil: it was in none. Returns whether it has that place now; then
+-- renew_place() writes its record there.
 local function retake_place(lock, place, former)
   local queue, ticket = lock.queue, ticket_of(lock, place)
   if queue.mine then return lock.place == place end
@@ -147,9 +156,10 @@ local function retake_place(lock, place, former)
   return true
 end
 
--- Comes back to all queues or leaves all: the order of two waiters in one must be that in all
--- others. So the places that it still has must be those that it was told, too: a server that was
--- restored from a file, or an answer that was lost, may have others. Returns whether it is in all.
+-- Has the caller return to its former places (had) in the queues of all locks, or leave all queues,
+-- as the order of two waiters in one queue must be that in all others. So the places that it still
+-- has must be those that it was told, too: a server that was restored from a file, or an answer
+-- that was lost, may have others. Returns whether it is in all queues now.
 local function retake_all_places()
   for i, lock in ipairs(locks) do
     if not retake_place(lock, had[i], had_listed[i]) then
@@ -162,8 +172,9 @@ local function retake_all_places()
   return true
 end
 
--- Gives the caller the ticket behind all others: sets queue.mine and lock.place; renew_place()
--- writes its record there.
+-- Gives the caller, which has no place, the ticket behind all others: sets queue.mine and
+-- lock.place, and puts it into the list of its priority. renew_place() writes the queue, and the
+-- record in the place.
 local function join_queue(lock)
   local queue = lock.queue
   local is_empty = queue.first > queue.last
@@ -180,24 +191,24 @@ local function join_queue(lock)
   join_list(lock)
 end
 
--- The caller's record in the queue, when it is new there.
+-- The caller as a waiter that has come now: the table `waiter` (lock.lua), for its place.
 local function new_record(lock)
   return { owner = args.owner, since = whole(now), mode = request.mode,
            who = request.who .. rank_note(lock) }
 end
 
--- Has the record of a waiter for several keys tell from when on no other waiter passes it
--- (is_overdue()).
+-- Notes in the WHO of a waiter for several keys, the caller, from when on no other waiter passes it
+-- (due=TIME, for is_overdue()), in place of an earlier such note.
 local function note_due(waiter)
-  local before = number(string.match(waiter.who, ' waited=(%d+)')) or 0
-  local due = ' due=' .. whole((number(waiter.since) or now) - before + bound)
-  local noted, found = string.gsub(waiter.who, ' due=%d+', due, 1)
-  if found == 0 then noted = (noted == '' and NOBODY or noted) .. due end
-  waiter.who = noted
+  local waited_before = number(string.match(waiter.who, ' waited=(%d+)')) or 0
+  local note = ' due=' .. whole((number(waiter.since) or now) - waited_before + bound)
+  local replaced, count = string.gsub(waiter.who, ' due=%d+', note, 1)
+  if count == 0 then replaced = (replaced == '' and NOBODY or replaced) .. note end
+  waiter.who = replaced
 end
 
--- The caller was called, cannot go, and so must be called again: it counts as one that was not, in
--- the queue and in its list. Writes both.
+-- Counts the caller as a waiter that was not called, in the queue and in its list, and writes both:
+-- it may have been called, cannot go, and so must be called again.
 local function forget_call(lock)
   local queue, list = lock.queue, lock.listed and lists_of(lock)[priority]
   queue.called = math.min(queue.called, queue.mine - 1)
@@ -208,14 +219,15 @@ local function forget_call(lock)
   end
 end
 
--- Keeps the caller's place for another while, or makes it. A record that is there changes only in
--- the number of its request, in whether it waits for other keys and from when on no other waiter
--- passes it, and in what it offers this time.
--- Returns for how long the place of a far waiter is kept.
+-- Keeps the caller's place in the queue of the lock for another while, and writes its record there,
+-- which is new if there was none. One that is there changes only in its time, in the number of its
+-- request, in whether it waits for other keys and from when on no other waiter passes it, and in
+-- what it offers this time. Returns for how many ms the place of a far waiter is kept; nil: it is
+-- not far.
 local function renew_place(lock)
   local queue = lock.queue
   local text = redis.call('HGET', lock.key, lock.place)
-  -- Of a group, the one that came last is known.
+  -- A newcomer is now the one that its group knows.
   local group = not text and group_field(lock, lock.place, request.who)
   if group then redis.call('HSET', lock.key, group, args.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
@@ -226,9 +238,9 @@ local function renew_place(lock)
   end
   -- Only in a queue without lists is the distance that from the first. And while that one is far
   -- itself, it was told to call and has not: it may be dead, so all that call stay near.
-  local usual = queue.base == 'q' and not next(lists_of(lock))
+  local may_be_far = queue.base == 'q' and not next(lists_of(lock))
     and not (lock.turn.first and lock.turn.first.far)
-  local kept = set_place_ttl(lock, waiter, queue.mine, usual and request.far_ttl or 0)
+  local kept = set_place_ttl(lock, waiter, queue.mine, may_be_far and request.far_ttl or 0)
   -- The caller could go here, so it waits for another of its keys.
   local elsewhere = lock.turn.next and not lock.obstacle and grace == 0
   if elsewhere and not waiter.elsewhere and lock.turn.is_first then
@@ -241,14 +253,15 @@ local function renew_place(lock)
   return kept
 end
 
--- Leaves the queue of the lock, in which a waiter behind the caller may be next.
+-- Takes the caller out of the queue of the lock, and calls the waiters that can go then: one behind
+-- it may be the next.
 local function leave_and_wake(lock)
   local placed = lock.place
   leave_queue(lock)
   if placed then wake(lock, lock.parent, lock.family) end
 end
 
--- Leaves the queues of all locks.
+-- Takes the caller out of the queues of all locks, and calls the waiters that can go then.
 local function leave_all()
   for _, lock in ipairs(locks) do leave_and_wake(lock) end
 end

@@ -4,8 +4,9 @@
 --- @include "fence"
 --- @include "member"
 
--- The fence of a new holder of the ith lock, which is what a quorum has settled on, if it has; and
--- the last fence that was issued: both as text. Raises lock.fence, which the caller writes.
+-- Returns the fence of a new holder of the lock, which is number i of the request: the one that a
+-- quorum has settled on, or else a new one; and then the last fence that the lock has issued. Both
+-- are texts. Raises lock.fence to the latter, which the caller writes.
 local function new_fence(lock, i)
   local settled = request.settled and number(request.settled[i])
   if not settled then
@@ -16,36 +17,37 @@ local function new_fence(lock, i)
   return whole(settled), whole(lock.fence)
 end
 
--- Whether no holder is in the way, no client waits, and no holder that shares it may be dead. What
--- would need a second look makes it false: then the whole acquisition decides.
+-- Whether the caller can have the lock without a second look: no holder is in the way, no client
+-- waits, neither a limit nor a pause is stored, neither the caller nor an ancestor of it holds the
+-- lock, and no holder that would share it may be dead. If it is false, the whole acquisition
+-- decides.
 local function is_open(lock)
-  local h, mode = lock.held, request.mode
+  local held, mode = lock.held, request.mode
   if lock.place or lock.stored_limit or lock.paused then return false end
-  -- Neither the caller nor an ancestor of it holds the lock.
-  for i = FAMILIES + 1, FAMILIES + #lock.path do
+  for i = FAMILIES + 1, FAMILIES + #lock.path do -- families of the caller and its ancestors
     if lock.loaded[i] then return false end
   end
   if lock.queue.first <= lock.queue.last then return false end
-  return not h
-    or mode ~= 'x' and h.mode == mode and h.limit == request.limit
-    and (mode == 's' or h.count < request.limit) and not is_in_doubt(h)
+  if not held then return true end
+  if mode == 'x' or held.mode ~= mode or held.limit ~= request.limit then return false end
+  return (mode == 's' or held.count < request.limit) and not is_in_doubt(held)
 end
 
--- Grants all the locks; nil if that takes more than to write it down. It is tried before
--- check_conditions(), if that would have nothing to check, and once more behind it: then "checked"
--- is set.
+-- Grants all the locks, if that takes no more than to write it down, and returns the answer;
+-- otherwise does nothing and returns nil. It is tried before check_conditions(), if that would have
+-- nothing to check, and once more behind it: then "checked" is set.
 local function quick_grant(checked)
-  -- A waiter that may have been superseded is not let in unasked.
-  if args.places or args.queue_only or grace > 0 or args.mirror or done or request.take
-    or args.latest or request.mode == 'l' and request.limit == 0 then
-    return nil
-  end
+  -- Options that need a look at other locks or waiters; a waiter of --latest may be superseded.
+  local has_options = args.places or args.queue_only or args.mirror or request.take or args.latest
+  local lacks_limit = request.mode == 'l' and request.limit == 0
+  if has_options or lacks_limit or grace > 0 or done then return nil end
   if not checked and (args.epoch or args.unless_done or globs) then return nil end
   for _, lock in ipairs(locks) do
     if not is_open(lock) or not checked and lock.barred ~= '' then return nil end
   end
   local owner, mode, lease = args.owner, request.mode, request.lease
-  local fences, slots, till = {}, {}, whole(now + lease) .. ' ' .. args.lease .. ' '
+  local fences, slots = {}, {}
+  local till_and_lease = whole(now + lease) .. ' ' .. args.lease .. ' '
   -- In this order a full server refuses the newcomer, and a client without the right to expire keys
   -- holds nothing.
   for i, lock in ipairs(locks) do
@@ -57,16 +59,19 @@ local function quick_grant(checked)
     keep_key(lock, lease)
   end
   for i, lock in ipairs(locks) do
-    local h, state = lock.held, mode .. ' ' .. whole(request.limit) .. ' 1 ' .. till .. owner
-    if h then
-      h.count = h.count + 1
-      h.earliest, h.longest = math.min(h.earliest, now + lease), math.max(h.longest, lease)
-      state = state_text(h)
+    -- The field s, as state_text() would write it.
+    local held = lock.held
+    local state = mode .. ' ' .. whole(request.limit) .. ' 1 ' .. till_and_lease .. owner
+    if held then
+      held.count = held.count + 1
+      held.earliest = math.min(held.earliest, now + lease)
+      held.longest = math.max(held.longest, lease)
+      state = state_text(held)
     end
     slots[i] = mode == 'l' and take_slot(lock) or 0
-    redis.call('HSET', lock.key, 's', state, 'h:' .. owner,
-      till .. fences[i] .. ' ' .. owner .. ' ' .. now_text .. ' ' .. mode .. ' '
-      .. whole(slots[i]) .. ' ' .. request.who)
+    local entry = till_and_lease .. fences[i] .. ' ' .. owner .. ' ' .. now_text .. ' ' .. mode
+      .. ' ' .. whole(slots[i]) .. ' ' .. request.who
+    redis.call('HSET', lock.key, 's', state, 'h:' .. owner, entry)
   end
   return member_answer({ 'GRANTED', now, fences, slots }, locks)
 end

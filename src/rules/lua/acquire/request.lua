@@ -15,8 +15,8 @@ local request, locks = nil, {}
 -- for how many ms nothing new is granted, and a recent success that makes the request needless.
 local globs, grace, done = nil, 0, nil
 
--- Makes "request" of the arguments, and fills in what the call leaves out. Returns the refusal if
--- the call has come too late.
+-- Makes the table "request" (above) out of the arguments of the call, with what it leaves out
+-- filled in. Returns the refusal if the call has come too late; nil: it has not.
 local function parse_request()
   if is_late(now) then return { 'STALE', now } end
   local who = with_attempt(args.who or '')
@@ -41,20 +41,22 @@ local function parse_request()
   end
 end
 
--- Loads all the locks into "locks"; and "globs", if one was never acquired, as a pause of a GLOB
--- marks each that was, and so does a minimum version. Returns the refusal to return, if there is
--- one. A client that has no right to the key of the pauses acquires locks all the same.
+-- Loads all the locks into "locks". If one was never acquired, it loads the pauses of GLOBs into
+-- "globs", and the minimum version for all locks: those that were acquired are marked with them, so
+-- they need not be looked up. Returns the refusal if a lock cannot be read, or asks for a newer
+-- rlock than the caller's; nil: there is none. A client that has no right to the key of the pauses
+-- acquires locks all the same (pcall).
 local function load_request()
-  local unused = false
+  local any_unused = false
   for i = 1, LOCKS do
     local lock, refusal = load_lock(i, args.owner)
     if not lock then return refusal end
     locks[i] = lock
-    unused = unused or lock.fence == 0
+    any_unused = any_unused or lock.fence == 0
   end
-  local for_unused = unused and args.pauses and redis.pcall('HMGET', args.pauses, 'p', 'v') or {}
-  local minimum_of_all = for_unused[2]
-  globs = for_unused[1]
+  local of_all = any_unused and args.pauses and redis.pcall('HMGET', args.pauses, 'p', 'v') or {}
+  local minimum_of_all = of_all[2]
+  globs = of_all[1]
   for i, lock in ipairs(locks) do
     if minimum_of_all and lock.fence == 0 then set_minimum(lock, minimum_of_all) end
     local minimum = lock.kind ~= KIND and string.sub(lock.kind, #KIND + 2)

@@ -4,8 +4,9 @@
 
 local COUNTED = 100 -- tickets
 
--- The offer of this place, as lock.lua describes it: with its token the lock may be handed over to
--- the caller, by message. nil if the caller accepts none.
+-- The caller's offer to take the lock by message, as its place has it: TOKEN/LIMIT/UNTIL/LEASE.
+-- While it waits, another call may make it a holder, and tell it so by a message with that token.
+-- nil if the caller does not accept the lock in this way.
 local function make_offer(lock)
   if not args.accept_by_message then return nil end
   local lasts = tonumber(args.accept_ms)
@@ -13,21 +14,25 @@ local function make_offer(lock)
                         whole(lasts) }, '/')
 end
 
--- Keeps the caller's place for another while: sets the waiter's deadline, its offer and its mark
--- "far"; the caller of this function writes the record. A far place is kept for longer, by the
--- square of how far back it is, and for far_ttl ms at most: so many far waiters call no more often
--- than a few. It offers nothing, as its offer would be too old when its turn comes. Returns for how
--- many ms a far place is kept; nil or false for any other.
+-- Decides for how long the caller's place is kept from now on, and sets waiter.deadline,
+-- waiter.offer and the mark waiter.far by that; the caller of this function writes the record. A
+-- place with more than NEAR tickets before it is far, and kept for longer, by the square of how far
+-- back it is, and for far_ttl ms at most: so many far waiters call no more often than a few. It
+-- offers nothing, as its offer would be too old when its turn comes. ticket: the caller's; far_ttl:
+-- 0: no place is far. Returns for how many ms a far place is kept; nil for any other.
 local function set_place_ttl(lock, waiter, ticket, far_ttl)
-  local share = (ticket - lock.queue.first) / NEAR
-  local far_kept = math.min(far_ttl, math.floor(request.place_ttl * share * share))
-  waiter.far = share > 1 and far_kept > request.place_ttl and request.place_ttl or nil
-  waiter.deadline = now + (waiter.far and far_kept or request.place_ttl)
-  waiter.offer = not waiter.far and make_offer(lock) or nil
-  return waiter.far and far_kept
+  local distance = (ticket - lock.queue.first) / NEAR
+  local kept_if_far = math.min(far_ttl, math.floor(request.place_ttl * distance * distance))
+  local is_far = distance > 1 and kept_if_far > request.place_ttl
+  waiter.far = is_far and request.place_ttl or nil
+  waiter.deadline = now + (is_far and kept_if_far or request.place_ttl)
+  waiter.offer = not is_far and make_offer(lock) or nil
+  return is_far and kept_if_far or nil
 end
 
--- Adds to an answer, as its element "at", for how long the place of a far waiter is kept.
+-- Adds to an answer, as its element number "at", for how many ms the place of a far waiter is kept;
+-- the elements that it lacks before that become false. kept: of set_place_ttl(); nil: the waiter is
+-- not far, and nothing is added. Returns the answer.
 local function with_far_ttl(answer, kept, at)
   if not kept then return answer end
   for i = #answer + 1, at - 1 do answer[i] = false end
@@ -35,17 +40,19 @@ local function with_far_ttl(answer, kept, at)
   return answer
 end
 
--- How many tickets of a line, from one to another, have a waiter. This is for people: so only a
--- request with args.count, which somebody watches, looks for the holes, and only among fewer than
--- COUNTED tickets, as the cost of a heartbeat must not grow with the queue. Otherwise all count.
+-- How many positions of a line, from "first" to "last", have a waiter. This is for people: so only
+-- a request with args.count, which somebody watches, leaves out the holes, and only among fewer
+-- than COUNTED positions, as the cost of a heartbeat must not grow with the queue. Otherwise all
+-- count.
 local function count_in_use(lock, line, first, last)
+  local is_list = line.priority
   if not args.count or last - first >= COUNTED then return last - first + 1 end
-  local names, used = {}, 0
-  for n = first, last do
-    names[#names + 1] = line.priority and list_field(line, n) or place_of(line, n)
+  local fields, used = {}, 0
+  for position = first, last do
+    fields[#fields + 1] = is_list and list_field(line, position) or place_of(line, position)
   end
-  if not names[1] then return 0 end
-  for _, text in ipairs(redis.call('HMGET', lock.key, unpack(names))) do
+  if not fields[1] then return 0 end
+  for _, text in ipairs(redis.call('HMGET', lock.key, unpack(fields))) do
     if text then used = used + 1 end
   end
   return used
