@@ -201,23 +201,32 @@ static struct slice row_of(struct slice response)
     return protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
 }
 
-/* Takes the text of a record, of that version; 0: there is none. False: the text is something
- * else. */
+/* Takes what a record says, of which "text" is the value of the key, of that version; 0: there is
+ * no such key. Returns false if the value is not a record of rlock's. */
 static bool take_text(struct unit_key *key, struct slice text, int64_t version)
 {
     key->record.version = version;
     return version == 0 || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
 }
 
-/* Loads the unit from what is known. The time is now: if the unit is committed, the records are
- * those of now. A refusal tells them as well as a reading. Where two were told the record, a waiter
- * that was called near asks at once; a release, behind a command, would find it changed. */
+/* Notes that the unit's records are those of now: in the unit, by this process's clock; and, in
+ * etcd.reading, what that is by the clock of a member, as far as one has told its date. */
+static void date_unit(struct unit *unit)
+{
+    unit->now_us = own_clock_now(&etcd.clock);
+    etcd.reading = clockless_later(&etcd.date, unit->now_us);
+}
+
+/* Loads the unit from the records that this process has written or was told last, without asking
+ * etcd. Returns false if it does not know all of them, or they may have changed. The time is now:
+ * if the unit is committed, the records are those of now. A refusal tells them as well as a reading
+ * does. Where two were told the record, a waiter that was called near asks at once; a release,
+ * behind a command, would find it changed. */
 static bool load_recent(struct unit *unit)
 {
     bool known = recent_has(unit) && (unit->asks || !etcd.recent_shared);
 
-    unit->now_us = own_clock_now(&etcd.clock);
-    etcd.reading = clockless_later(&etcd.date, unit->now_us);
+    date_unit(unit);
     for (size_t i = 0; known && i < unit->count; i++) {
         const struct recent *key = recent_find(unit->keys[i].name);
         known = take_text(&unit->keys[i], key->text, key->version);
@@ -241,15 +250,44 @@ static bool transact(struct strbuf *txn, enum http_effect effect, struct slice *
     return done;
 }
 
-/* Asks for the unit's records. *lined: how many stand in the line for its first key, if that is
- * not NULL. */
+/* Takes the unit's records from the responses to a transaction, which are in the order of its
+ * operations: one for each key, and then, if "lined" is not NULL, how many stand in the line for
+ * the first key. Returns HOST_FAILED with the fault if a key is missing or is not a record. */
+static enum host_outcome take_records(struct unit *unit, struct slice answer, int64_t *lined,
+                                      struct host_fault *fault)
+{
+    struct protobuf_field response;
+    bool sound = true;
+    size_t taken = 0;
+
+    while (protobuf_take(&answer, &response)) {
+        if (response.number != RESPONSES)
+            continue;
+        if (taken < unit->count) {
+            struct slice row = row_of(response.bytes);
+            struct slice text = protobuf_find(row, KV_VALUE).bytes;
+            int64_t version = protobuf_find(row, KV_MOD_REVISION).value;
+
+            sound &= take_text(&unit->keys[taken++], text, version);
+        } else if (lined) {
+            *lined = protobuf_find(protobuf_find(response.bytes, RANGE).bytes, COUNT).value;
+        }
+    }
+    if (taken == unit->count && sound)
+        return HOST_DONE;
+    if (taken < unit->count)
+        host_fail(fault, WIRE_STRANGER, "its answer lacks a key");
+    else
+        host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
+    return HOST_FAILED;
+}
+
+/* Reads the records of all keys of the unit from etcd, in one transaction, so that they are of one
+ * moment. *lined: set to how many stand in the line for its first key; NULL: do not ask. */
 static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct host_fault *fault)
 {
     struct strbuf txn = {0};
     struct slice answer;
-    struct protobuf_field field;
-    bool sound = true;
-    size_t read = 0;
 
     for (size_t i = 0; i < unit->count; i++)
         add_range(&txn, SUCCESS, unit->keys[i].name);
@@ -257,29 +295,11 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct hos
         add_line(&txn, unit->keys[0].name);
     if (!transact(&txn, HTTP_READS, &answer, fault))
         return HOST_FAILED;
-    unit->now_us = own_clock_now(&etcd.clock);
-    etcd.reading = clockless_later(&etcd.date, unit->now_us);
+    date_unit(unit);
     etcd.revision = protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value;
     if (!etcd.heard)
         etcd.heard = etcd.revision;
-    while (protobuf_take(&answer, &field)) {
-        if (field.number != RESPONSES)
-            continue;
-        if (read < unit->count) {
-            struct slice row = row_of(field.bytes);
-            sound &= take_text(&unit->keys[read++], protobuf_find(row, KV_VALUE).bytes,
-                               protobuf_find(row, KV_MOD_REVISION).value);
-        } else if (lined) {
-            *lined = protobuf_find(protobuf_find(field.bytes, RANGE).bytes, COUNT).value;
-        }
-    }
-    if (read < unit->count)
-        host_fail(fault, WIRE_STRANGER, "its answer lacks a key");
-    else if (!sound)
-        host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
-    else
-        return HOST_DONE;
-    return HOST_FAILED;
+    return take_records(unit, answer, lined, fault);
 }
 
 /* Reads the keys of a unit; not from etcd, if this process has written them last. One that asks for

@@ -77,9 +77,10 @@ end
 -- Families that this call has read already are returned as they are, since it may have changed
 -- them.
 local function all_families(lock)
-  local held, fields = lock.held, nil -- each name, and behind it its text
+  local held = lock.held
   local only = held.count == 1 and redis.call('HGET', lock.key, 'h:' .. held.oldest)
-  if only then fields = { 'h:' .. held.oldest, only } else fields = redis.call('HGETALL', lock.key) end
+  -- The names of fields, and behind each its text.
+  local fields = only and { 'h:' .. held.oldest, only } or redis.call('HGETALL', lock.key)
   local families = {}
   for i = 1, #fields, 2 do
     local name = string.match(fields[i], '^h:(.+)$')

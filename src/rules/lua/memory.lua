@@ -4,9 +4,9 @@
 
 local RUNS = 20 -- that a lock remembers
 
--- Returns the name of the field n:WHAT, which counts the runs or requests that ended without success
--- in that way (what: refused, failed, lost...), and its new text: one more, the last of them at that
--- time (ms, as text). The caller writes it.
+-- Returns the name of the field n:WHAT, which counts the runs or requests that ended without
+-- success in that way (what: refused, failed, lost...), and its new text: one more, the last of
+-- them at that time (ms, as text). The caller writes it.
 local function next_tally(lock, what, at)
   local count = string.match(redis.call('HGET', lock.key, 'n:' .. what) or '', '^%d+')
   return 'n:' .. what, whole((tonumber(count) or 0) + 1) .. ' ' .. at
