@@ -205,6 +205,28 @@ cleaner() {
     is_free k
 }
 
+@test "H164 rlock is stopped after TERM, and could not tell its agent: what is left is killed" {
+    need_strace
+    bg_up a rlock run --lease 10m --kill-after 10s k -- sh -c "
+        trap ': >\"$T/termed\"; exit 3' TERM
+        setsid sh -c 'trap \"\" TERM; echo \$\$ >\"$T/left\"; : >\"$T/a.up\"; while :; do sleep 0.05; done' &
+        while :; do sleep 0.05; done"
+    poll_until 10 listens k
+    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "${pid[a]}" 3>&- &
+    tracer=$!
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
+    bg f rlock force-release --yes k
+    poll_until 20 test -e "$T/termed"
+    kill -STOP "${pid[a]}"
+    kill "$tracer"
+    poll_until 30 gone "$(<"$T/left")"
+    alive "${pid[f]}"
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    finish f
+    is_free k
+}
+
 @test "H164 rlock is stopped after TERM: its agent kills the command after --kill-after" {
     local options commands=() row=0
     for options in '--lease 9s' '--lease 60s --on-lost continue' '--lease 60s'; do

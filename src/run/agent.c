@@ -549,8 +549,19 @@ static void be_alone(struct agent *agent)
     }
 }
 
-/* Takes all orders that are there. The one to release the lock is in run_shared as well, and is
- * taken from there where its message is lacking. */
+/* Takes from the shared page that the supervisor ends its command, where the message of that may be
+ * lacking: a command that has ended by TERM has not ended by itself, and what it has left must end
+ * before the lock is released. */
+static void hear_stopping(struct agent *agent)
+{
+    const struct awake since = {atomic_load(&agent->shared->ending)};
+
+    if (since.ns && agent->watchdog.phase == WATCHDOG_WATCHING && !agent->watchdog.stopping)
+        take_order(agent, &(struct agent_order){.kind = ORDER_STOPPING, .since = since}, -1);
+}
+
+/* Takes all orders that are there. That the command is ended, and the one to release the lock, are
+ * in run_shared as well, and are taken from there where their messages are lacking. */
 static void drain_channel(void *arg)
 {
     struct agent *agent = arg;
@@ -561,6 +572,7 @@ static void drain_channel(void *arg)
         return;
     while ((got = channel_receive(agent->channel.fd, &order, sizeof order, &fd)) > 0)
         take_order(agent, &order, fd);
+    hear_stopping(agent);
     hear_release(agent);
     if (got < 0)
         be_alone(agent);
