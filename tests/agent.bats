@@ -187,6 +187,18 @@ refuses() {
     run ! grep 'could not be released\|its agent' "$T/a.err"
 }
 
+@test "H75 a release finds no lock any more, and the kernel refuses the agent's word of that: 79" {
+    need_strace
+    stay a k --lease 60s
+    poll_until 10 has_agent a
+    refuses "$agent" 10000
+    redis del 'rlock:{k}'
+    : >"$T/a.go"
+    ends_with a 79
+    test -s "$T/refused"
+    contains "$T/a.err" 'the store no longer has it'
+}
+
 @test "H75 the kernel refuses what acquire --keep tells its renewer: the renewer renews the lock" {
     need_strace
     strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS:when=2..4 \

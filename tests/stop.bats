@@ -227,6 +227,25 @@ cleaner() {
     is_free k
 }
 
+@test "H164 an agent that ends a command is killed untold: the next one releases the lock" {
+    need_strace
+    bg_up a rlock run --lease 10m --kill-after 30s k -- \
+        sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+    poll_until 10 listens k
+    agent=$(agent_of "${pid[a]}")
+    suspend a STOP
+    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "$agent" 3>&- &
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+    bg f rlock force-release --yes k
+    poll_until 20 test -e "$T/termed"
+    kill -KILL "$agent"
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    test -s "$T/refused"
+    finish f
+    is_free k
+}
+
 @test "H164 rlock is stopped after TERM: its agent kills the command after --kill-after" {
     local options commands=() row=0
     for options in '--lease 9s' '--lease 60s --on-lost continue' '--lease 60s'; do

@@ -118,7 +118,7 @@ static void report_loss(struct agent *agent, const struct agent_report *loss)
         agent->state = LOST;
     atomic_store(&agent->shared->lease_end, 0);
     if (!atomic_load(&agent->shared->lost))
-        agent->shared->loss = loss->news.reason;
+        agent->shared->loss = *loss;
     atomic_store(&agent->shared->lost, true);
     send_report(agent, loss);
 }

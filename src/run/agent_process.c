@@ -168,6 +168,10 @@ static bool hear_note(const struct agent_process *agent, struct agent_report *re
         *report = (struct agent_report){.kind = REPORT_CLEARED};
         return true;
     }
+    if (!agent->lost && atomic_load(&agent->shared->lost)) {
+        *report = agent->shared->loss;
+        return true;
+    }
     if (!agent->gone || agent->over || !atomic_load(&agent->shared->over))
         return false;
     *report = agent->shared->last;
@@ -185,6 +189,7 @@ bool agent_process_hear(struct agent_process *agent, struct agent_report *report
     if (got <= 0)
         got = hear_note(agent, report);
     if (got > 0) {
+        agent->lost |= report->kind == REPORT_LOST;
         agent->releasing |= report->kind == REPORT_CLEARED;
         agent->over |= report->kind == REPORT_OVER;
     }

@@ -13,6 +13,7 @@ struct agent_process {
     int channel; /* our end */
     struct outbox *outbox;
     struct run_shared *shared;
+    bool lost;      /* it has said REPORT_LOST */
     bool gone;      /* its end is closed, and all that it said has been heard */
     bool releasing; /* it has said REPORT_CLEARED, and needs no order to release the lock */
     bool over;      /* it has said REPORT_OVER, and ends */

@@ -105,13 +105,11 @@ struct run_shared {
     /* ORDER_RELEASE may come too late for an agent that counts on the lease. */
     atomic_bool to_release;
     struct agent_order release; /* written before that */
-    /* The lock is lost; REPORT_LOST may come too late for a peer that leaves. */
-    atomic_bool lost;
-    struct run_reason loss; /* why; written before that, once */
-    /* REPORT_CLEARED and REPORT_OVER count as said from then on: an agent ends soon after them,
-     * also if the kernel refuses their messages. */
-    atomic_bool cleared, over;
-    struct agent_report last;   /* REPORT_OVER; written before that */
+    /* REPORT_LOST, REPORT_CLEARED and REPORT_OVER count as said from then on: the kernel may refuse
+     * their messages, and the agent acts on the first, and ends soon after the others. */
+    atomic_bool lost, cleared, over;
+    struct agent_report loss;   /* REPORT_LOST; written before "lost", once */
+    struct agent_report last;   /* REPORT_OVER; written before "over" */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };

@@ -317,23 +317,11 @@ static void begin_stopping(struct job *job)
     go_on_stopping(job);
 }
 
-void job_hear_loss(struct job *job)
-{
-    const struct run_shared *shared = job->agent->shared;
-    bool acted = job_is_ended_elsewhere(job) ||
-                 (job->plan->on_lost == ON_LOST_SIGNAL && atomic_load(&shared->signalled));
-
-    if (acted && atomic_load(&shared->lost))
-        job_lose(job, &shared->loss);
-}
-
 /* The agent has died, perhaps while it was ending the command: its command of --stop has died with
  * it, and so this guard claims the end, unless the lock is free, or nothing is left to end, as the
- * agent had seen. A loss that it has noted is heard first: its report died with it where the kernel
- * had not taken that. */
+ * agent had seen. */
 void job_agent_died(struct job *job)
 {
-    job_hear_loss(job);
     if (!job_is_ended_elsewhere(job))
         return;
     run_disclaim_end(job->agent->shared);
@@ -561,7 +549,6 @@ static void run_out(struct job *job)
 
 void job_judge_end(struct job *job)
 {
-    job_hear_loss(job);
     struct moment late = is_being_ended(job) ? job->lease.end : danger_at(job);
     if (!job->cleared && !job->fault && moment_reached(late, moment_now()))
         run_out(job);

@@ -85,10 +85,6 @@ void job_extend(struct job *job, struct lease lease);
 /* The lock is lost: tells the user, and ends the command, unless the plan has it continue. Does
  * nothing where no command was started, or that is known. */
 void job_lose(struct job *job, const struct run_reason *why);
-/* The same where the agent has begun to end the command, or has sent it the signal of --on-lost,
- * for a loss that it has noted in shared memory: its report may wait for the kernel's memory, or
- * have died with it. */
-void job_hear_loss(struct job *job);
 /* Forwards a signal that this process got; SIGTSTP stops this process with it. */
 void job_signal(struct job *job, int signo);
 /* Takes a change of the command's state. status: as of waitpid(). */

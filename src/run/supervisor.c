@@ -435,7 +435,6 @@ static void listen_to_agent(struct supervisor *s)
     /* While this process was paused, leases were not reported; its command may have ended since. */
     struct moment end = {atomic_load(&s->agent.shared->lease_end)};
     s->job.lease.end = moment_max(s->job.lease.end, end);
-    job_hear_loss(&s->job);
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
         if (!wants_lock(s) && !needs_agent(s))

@@ -248,23 +248,6 @@ static bool is_ended_for_agent(bool cleared)
     return job.ends_command;
 }
 
-/* The agent has noted that the lock is lost, and its report is not here. Returns what becomes of
- * the command, which the agent has ended if "ends_it". died: the agent has, too. */
-static enum fate fate_of_unheard_loss(bool ends_it, bool died)
-{
-    struct job job = job_in(JOB_ENDED, 10 * NS_PER_SEC);
-
-    shared.loss.cause = RUN_CAUSE_NOT_RENEWED;
-    atomic_store(&shared.lost, true);
-    atomic_store(&shared.ending, ends_it);
-    if (died)
-        job_agent_died(&job);
-    job_judge_end(&job);
-    atomic_store(&shared.ending, 0);
-    atomic_store(&shared.lost, false);
-    return job.fate;
-}
-
 /* The command's process notes why it cannot be executed, 0: it has not got that far, or is barred;
  * and is killed. Returns what is taken for the fault. */
 static int fault_of_killed(int noted, bool barred, enum fate *fate)
@@ -299,10 +282,6 @@ int main(void)
            "--on-lost's signal is sent before the user is told of the loss");
     tap_ok(is_ended_for_agent(false), "a command whose agent died while it ended it is ended");
     tap_ok(!is_ended_for_agent(true), "not one that the agent had seen to have ended");
-    tap_ok(fate_of_unheard_loss(true, false) == FATE_LOST,
-           "a command that its agent has ended for a loss has lost its lock, before that is told");
-    tap_ok(fate_of_unheard_loss(true, true) == FATE_LOST, "also when the agent has died since");
-    tap_ok(fate_of_unheard_loss(false, false) == FATE_NONE, "one that has ended by itself has not");
     tap_ok(fault_of_killed(0, false, &fate) == 0 && fate == FATE_NONE,
            "a command that somebody has killed has ended");
     tap_ok(fault_of_killed(ETIME, false, &fate) == ETIME && fate == FATE_LOST,
