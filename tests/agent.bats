@@ -175,6 +175,15 @@ refuses() {
     [[ ${lines[1]} == *'exit 9' ]]
 }
 
+@test "H75 an order to release that the kernel never takes, --wait-descendants: as soon" {
+    need_strace
+    stay a k --lease 60s --wait-descendants
+    refuses "${pid[a]}" 9999
+    ends_well a
+    is_free k
+    run ! grep 'could not be released' "$T/a.err"
+}
+
 @test "H75 what the agent says last, and the kernel refuses, is heard: revoked, 79, not held on" {
     need_strace
     stay a k --lease 60s
@@ -290,9 +299,11 @@ still_since_birth() { # NAME K [OPTION...]
 @test "H75 the order to release is refused, and the lock then asked for: its command ended well" {
     need_strace
     stay a k --lease 60s --wait-descendants
-    refuses "${pid[a]}" 10000
+    strace -qq -o "$T/refused" -e trace=sendmsg,kill -e inject=sendmsg:error=ENOBUFS \
+        -e inject=kill:error=EPERM -p "${pid[a]}" 3>&- &
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
     : >"$T/a.go"
-    poll_until 10 eval '! children_of "${pid[a]}" sh'
+    poll_until 10 grep -q SIGCONT "$T/refused" # to its agent, which owes it an answer
     run -0 rlock force-release --yes --reason test k
     ends_with a 9
     run ! grep 'lock lost\|could not be released' "$T/a.err"

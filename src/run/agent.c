@@ -33,6 +33,7 @@
 #include "run/watchdog.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -585,6 +586,14 @@ static void on_message(struct loop_io *io, int events)
     drain_channel(io->owner);
 }
 
+/* The peer continues this process, as it awaits an answer: where the kernel refuses its messages,
+ * the order may be in the shared page only. */
+static void on_continued(void *owner, int signo)
+{
+    (void)signo;
+    drain_channel(owner);
+}
+
 /* Whether the supervisor must claim a grant, end the command as the lock is lost, or release the
  * lock after its command has ended by itself. One that is ending its command must first end what
  * the command has started. */
@@ -670,7 +679,11 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
 static void start_agent(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
+    sigset_t cont;
 
+    sigemptyset(&cont);
+    sigaddset(&cont, SIGCONT);
+    loop_signals(agent->loop, &cont, on_continued, agent);
     agent->watchdog = (struct watchdog){
         .plan = plan->job,
         .shared = agent->shared,
