@@ -351,10 +351,12 @@ static void report_loss(struct keeper *keeper, const struct keeper_loss *loss)
 }
 
 /* The lock is lost: says so. Entries that may be left are released when the owner of the keeper
- * asks for that. */
+ * asks for that, which may be of any of the plan's keys: where none of its own are left, a late
+ * acquisition may be granted others. */
 static void lose_lock(struct keeper *keeper, const struct keeper_loss *loss)
 {
     keeper->state = LOST;
+    keeper->granted.count = 0;
     loop_disarm(keeper->loop, &keeper->next);
     loop_disarm(keeper->loop, &keeper->end);
     report_loss(keeper, loss);

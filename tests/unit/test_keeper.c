@@ -708,6 +708,8 @@ static const struct schedule schedules[] = {
      * only about those, unless another grant may be under way. */
     ROW("one is granted", -1, 0, "b +", "12000 r", "qb:abc/1 held r+:b ext f+:b over:released",
         .several = true),
+    ROW("one is granted, and lost: a late request may be granted another", -1, 0, "b 0 +",
+        "15000 r", "qb:abc/1 held r0:b lost f+:abc over:released", .several = true),
     ROW("none is granted", -1, 0, "-", "4000 c",
         "q-:abc/1 l-:abc/1 wait l-:abc/1 wait f-:abc over:cancelled", .several = true),
     ROW("one after silence", -1, 0, ". b +", "25000 r",
