@@ -91,10 +91,9 @@ cgroup_is_gone() {
 }
 
 @test "the agent is killed beside its --stop: what that has started does not outlive the lock" {
-    bg a rlock run --cgroup --lease 9s --kill-after 60s --stop \
+    bg_up a rlock run --cgroup --lease 9s --kill-after 60s --stop \
         'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done"; true' k -- \
-        sh -c 'trap "" TERM; while :; do sleep 0.1; done'
-    poll_until 10 holds a k
+        sh -c 'trap "" TERM; : >"$T/a.up"; while :; do sleep 0.1; done'
     agent=$(agent_of "${pid[a]}")
     kill -STOP "${pid[a]}"
     working s
@@ -106,9 +105,9 @@ cgroup_is_gone() {
 }
 
 @test "rlock is stopped: what its agent's --stop has left in the background dies, too" {
-    bg a rlock run --cgroup --lease 9s --stop \
-        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &' k -- sleep 1000
-    poll_until 10 holds a k
+    bg_up a rlock run --cgroup --lease 9s --stop \
+        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &
+        until [ -s "$LOG" ]; do sleep 0.02; done' k -- sh -c ': >"$T/a.up"; exec sleep 1000'
     kill -STOP "${pid[a]}"
     run -0 rlock run k -- true
     grep -q 's works' "$LOG"
@@ -118,9 +117,9 @@ cgroup_is_gone() {
 }
 
 @test "rlock is continued: what its agent's --stop has left in the background dies, too" {
-    bg a rlock run --cgroup --lease 9s --stop \
-        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &' k -- sleep 1000
-    poll_until 10 holds a k
+    bg_up a rlock run --cgroup --lease 9s --stop \
+        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &
+        until [ -s "$LOG" ]; do sleep 0.02; done' k -- sh -c ': >"$T/a.up"; exec sleep 1000'
     kill -STOP "${pid[a]}"
     working s
     kill -CONT "${pid[a]}"
