@@ -758,21 +758,21 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
 
 /* Signals a child of "parent" and its group. Where the kernel does not signal a group by a pidfd,
  * what the process leaves is found behind it. */
-bool tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo)
+enum tree_state tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo)
 {
     struct process process;
 
     if (!procfs_is_usable(procfs))
-        return false;
+        return TREE_UNSEEN;
     procfs_begin(procfs);
     int fd = kernel_pidfd(pid);
-    bool lives = procfs_read_status(procfs, pid, &process) == PROCESS_FOUND && process.live &&
-                 process.parent == parent;
+    enum process_look look = procfs_read_status(procfs, pid, &process);
+    bool lives = look == PROCESS_FOUND && process.live && process.parent == parent;
     if (lives && signo != 0 && !kernel_signal_group(fd, signo))
         kernel_signal(pid, fd, signo);
     file_close(fd);
     procfs_end(procfs);
-    return lives;
+    return lives ? TREE_LIVE : look == PROCESS_UNSEEN ? TREE_UNSEEN : TREE_GONE;
 }
 
 bool tree_is_visible(const struct tree *tree)

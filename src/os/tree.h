@@ -68,8 +68,8 @@ enum tree_state tree_signal(const struct tree *tree, int signo);
 /* The same only of the command's process group. Zombies count. */
 enum tree_state tree_signal_group(const struct tree *tree, int signo);
 /* Signals a process that "parent" has started, and the process group that it leads; 0 only looks.
- * Whether it lives, as far as can be seen. */
-bool tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo);
+ * UNSEEN: it could not be looked at, and got no signal. */
+enum tree_state tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo);
 /* Whether more than its process group can be seen. */
 bool tree_is_visible(const struct tree *tree);
 /* Whether the command itself has ended and waits to be reaped by its supervisor. */

@@ -265,9 +265,9 @@ static void go_on_stopping(struct job *job)
     int of_agent = job->agent->shared ? atomic_load(&job->agent->shared->stop_command) : 0;
     int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
     job->stop.tree.strays |= job->plan->stop && job_is_ended_elsewhere(job);
-    bool stop_runs =
-        (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent, signo)) ||
-        job->stop_command.pid > 0;
+    bool stop_runs = (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent,
+                                                        signo) == TREE_LIVE) ||
+                     job->stop_command.pid > 0;
     enum kill_tree_state state = kill_tree_turn(&job->stop, now);
     if (state == KILL_TREE_GOING && job->stop.killed.ns < FORKING_NS)
         return;

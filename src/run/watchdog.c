@@ -135,7 +135,8 @@ static int stop_of_supervisor(const struct watchdog *watchdog)
 
 /* Whether the command of --stop still runs, this process's or that of a supervisor that is stopped:
  * it has until KILL. The tree is empty only when it has ended, too. That of the supervisor gets the
- * signal here, too: it may be outside the cgroup of the command. */
+ * signal here, too: it may be outside the cgroup of the command. If it cannot be looked at, it may
+ * run. */
 static bool check_stop_command(struct watchdog *watchdog, int signo)
 {
     const struct tree *tree = &watchdog->tree;
@@ -145,7 +146,7 @@ static bool check_stop_command(struct watchdog *watchdog, int signo)
         watchdog->stop_command.kill_at = kill_at(watchdog);
     bool runs = stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
     return (tree->root > 0 && of_other > 0 &&
-            tree_signal_child(tree->procfs, tree->root, of_other, signo)) ||
+            tree_signal_child(tree->procfs, tree->root, of_other, signo) != TREE_GONE) ||
            runs;
 }
 

@@ -910,11 +910,12 @@ static void test_child_of_another(void)
     pid_t guard = fork_stopped_guard(ends[1]);
     must(guard > 0 && read(ends[0], &child, sizeof child) == sizeof child);
     must(waitpid(guard, &status, WUNTRACED) == guard && WIFSTOPPED(status));
-    tap_ok(!tree_signal_child(&procfs, getpid(), child, SIGKILL) &&
-               tree_signal_child(&procfs, guard, child, 0),
+    tap_ok(tree_signal_child(&procfs, getpid(), child, SIGKILL) == TREE_GONE &&
+               tree_signal_child(&procfs, guard, child, 0) == TREE_LIVE,
            "a process is not killed as the child of another one than its parent");
-    bool lived = tree_signal_child(&procfs, guard, child, SIGKILL);
-    while (tree_signal_child(&procfs, guard, child, 0) && !moment_reached(until, moment_now()))
+    bool lived = tree_signal_child(&procfs, guard, child, SIGKILL) == TREE_LIVE;
+    while (tree_signal_child(&procfs, guard, child, 0) == TREE_LIVE &&
+           !moment_reached(until, moment_now()))
         nanosleep(&rest, NULL);
     tap_ok(lived && !moment_reached(until, moment_now()) && waitpid(guard, NULL, WNOHANG) == 0,
            "the child of a stopped process is killed");

@@ -406,6 +406,29 @@ static bool kills_stop_command_of_other(void)
     return opened && !has_outlived;
 }
 
+/* The same, and the host has nothing left to look at that one with, for three looks that find no
+ * process of the command, and then find one. Returns whether they are made. */
+static bool waits_for_unseen_stop_command(void)
+{
+    struct loop *loop = loop_new();
+    struct watchdog watchdog = watchdog_for(&plan, loop);
+
+    watchdog.tree.root = getpid();
+    watchdog.failed = on_failed;
+    given_up = (struct moment){0};
+    unborn = 3;
+    until_killed = loop;
+    atomic_store(&shared.stop_note.group, 3000000);
+    watchdog_init(&watchdog, loop);
+    watchdog_watch(&watchdog, (struct lease){moment_plus(moment_now(), NS_PER_MS), NS_PER_SEC});
+    loop_run(loop);
+    run_disclaim_end(&shared);
+    until_killed = NULL;
+    unborn = 0;
+    loop_free(loop);
+    return !given_up.ns;
+}
+
 /* The supervisor says that it ends its command, and is stopped; the machine is suspended at once.
  * Returns after how many ms the command gets KILL. */
 static int64_t end_suspended(int64_t ns, int64_t lease)
@@ -479,6 +502,7 @@ int main(void)
            "a command is born between look and KILL: it has not ended by itself");
     tap_ok(kills_stop_command_first(), "the command of --stop is killed before the command");
     tap_ok(kills_stop_command_of_other(), "so is that of a stopped supervisor, wherever it is");
+    tap_ok(waits_for_unseen_stop_command(), "one that cannot be looked at counts as live");
     tap_ok(tells_before_term(), "the supervisor is told of a loss before its command gets TERM");
     tap_ok(hears_before_it_acts(), "what the supervisor has said is heard before TERM");
     tap_ok(looks_in_time(), "KILL does not wait for the next look");
