@@ -518,6 +518,17 @@ static void choose_fault_of_name(struct fault *fault)
     fault->length += 2 * fault->run->lease;
 }
 
+/* While the lock is held, often. */
+static void choose_time_of_name(struct fault *fault)
+{
+    if (!one_in(2))
+        return;
+    fault->trigger = AT_GRANT;
+    fault->number = 1;
+    fault->at = chance_below(fault->run->lease);
+    fault->calls = 0;
+}
+
 /* Often the first request stands still until it was sent once more, on another connection, but not
  * until it would be too late: the time to connect is for both. */
 static void choose_stall(struct fault *fault)
@@ -558,6 +569,8 @@ static void choose_fault(struct fault *fault, struct run *all_on)
     choose_aim(fault);
     if (fault->kind == FAULT_STALL)
         choose_stall(fault);
+    if (fault->kind == FAULT_NAMES)
+        choose_time_of_name(fault);
 }
 
 /* A chain, in some lives: the first fault strikes in a deed, and each further one, of the same run,

@@ -470,7 +470,8 @@ static void check_stray(const struct proc *process, const struct run *run, int s
     bool blind = kernel.proc == PROC_NONE || kernel.proc == PROC_PROCESSES ||
                  (run && world.now < run->blind_until);
     bool between = !kernel.signals_groups && has_just_slept();
-    bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
+    bool seen = has_looked_since(kernel.current, process->born);
+    bool tells = process->kind == STRANGER && seen && (!blind || process->pid == process->group);
 
     if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
         note_stray(process->run);
@@ -786,14 +787,22 @@ static bool is_out_of_sight(const struct run *run, const struct proc *process)
             (process->hidden && (agent_alone || kernel.kill_takes)));
 }
 
+/* "The agent releases the lock as soon as the command's processes are dead": rlock(7), of an rlock
+ * that is killed. Its command had not ended by itself. */
+static bool ends_with_rlock(const struct run *run)
+{
+    return run->killed_at_work && (run->command_alive || run->command_status == SIGKILL);
+}
+
 static bool work_is_left(const struct run *run)
 {
+    bool all = run->wait_descendants || ends_with_rlock(run);
+
     for (int i = 0; i < kernel.process_count; i++) {
         const struct proc *process = kernel.processes[i];
-        bool belongs =
-            process->run == run &&
-            (process->kind == COMMAND || (process->kind == DESCENDANT && run->wait_descendants &&
-                                          !is_out_of_sight(run, process)));
+        bool belongs = process->run == run &&
+                       (process->kind == COMMAND ||
+                        (process->kind == DESCENDANT && all && !is_out_of_sight(run, process)));
         if ((belongs || process == run->command) && is_at_work(process))
             return true;
     }
@@ -1144,9 +1153,11 @@ static void check_release(struct run *run)
     bool calm = answers && !circumstances.network_bad && !kernel.kill_takes && !unkilled;
     bool certain = (outcome == OUTCOME_COMPLETED || outcome == OUTCOME_NOT_ACQUIRED) &&
                    !may_come_twice() && replication.rule == REPLICAS_NONE && !run->at_least;
+    /* The release by the agent of a stopped rlock has failed, and all is well by now. */
+    bool before = run->supervisor_stopped && circumstances.network_bad;
     bool admitted = run->at_least || network_is_disturbed() || outcome == OUTCOME_FAILED ||
                     (outcome == OUTCOME_INTERRUPTED &&
-                     (run->agent_faulted || network.delay + network.jitter > 25 * MS));
+                     (run->agent_faulted || before || network.delay + network.jitter > 25 * MS));
 
     if (holds_any(run) && !run->unreleased_told && !run->loss_told && (certain || !admitted))
         world_at(world.now + network.delay + network.jitter, check_released, run);

@@ -81,6 +81,7 @@ static void on_tell(void *arg, const struct run_news *news)
     case RUN_LOST:
     case RUN_LOST_STOPPING: run->loss_told = true; break;
     case RUN_STOPPED_BEFORE: /* and what cannot be seen now is not looked for any more */
+    case RUN_LOST_BEFORE:
     case RUN_LOST_STOPPED_BEFORE:
         if (world.now < run->blind_until)
             run->blind_until = NEVER;
