@@ -39,7 +39,7 @@ static void close_store(struct query *query)
 void query_close(struct query *query)
 {
     if (query->has_outage)
-        outage_end(&query->outage);
+        outage_free(&query->outage);
     close_store(query);
     if (query->loop)
         loop_free(query->loop);

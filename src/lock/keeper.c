@@ -157,8 +157,8 @@ struct keeper {
     struct lock_end use; /* how the use ended; UNUSED, LOST: at_least does not count */
     bool again;          /* TRYING follows, not OVER */
     struct moment release_until;
-    bool release_unanswered;       /* one was: if the next finds nothing, that one has worked */
-    struct answer release_failure; /* why it is not released yet; cause NONE: no reason yet */
+    bool release_unanswered;        /* one was: if the next finds nothing, that one has worked */
+    struct answer *release_failure; /* why it is not released yet; NULL, or cause NONE: no reason */
     struct keeper_end result;
 };
 
@@ -300,7 +300,8 @@ static void start_release(struct keeper *keeper, struct moment until)
 {
     keeper->state = RELEASING;
     keeper->release_until = until;
-    keeper->release_failure.cause = CAUSE_NONE;
+    if (keeper->release_failure)
+        keeper->release_failure->cause = CAUSE_NONE;
     disarm_timers(keeper);
     if (!keeper->busy)
         send_release(keeper);
@@ -367,8 +368,9 @@ static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
 
-    lose_lock(keeper, &(struct keeper_loss){
-                          .cause = LOSS_NOT_RENEWED, .by = "", .text = keeper->outage.latest.text});
+    lose_lock(keeper, &(struct keeper_loss){.cause = LOSS_NOT_RENEWED,
+                                            .by = "",
+                                            .text = outage_trouble(&keeper->outage)});
 }
 
 /* Whether the store's events matter while the lock is held: if it is renewed, or if the holder's
@@ -962,7 +964,9 @@ static void on_released(void *arg, const struct answer *answer)
         report_release_loss(keeper, answer);
     if (answer->verdict == VERDICT_UNKNOWN) {
         keeper->release_unanswered |= answer->maybe_done;
-        store_note_failure(&keeper->release_failure, answer);
+        if (!keeper->release_failure)
+            keeper->release_failure = mem_zeroed(sizeof *keeper->release_failure);
+        store_note_failure(keeper->release_failure, answer);
         struct moment now = now_of(keeper);
         make_up_time(keeper);
         if (answer->cause != CAUSE_DENIED && !moment_reached(keeper->release_until, now)) {
@@ -977,9 +981,9 @@ static void on_released(void *arg, const struct answer *answer)
         }
         /* The store fails now: whether others hold the lock is not known. */
         if (keeper->result.ending == KEEPER_NOT_ACQUIRED)
-            set_result(keeper, KEEPER_FAILED, &keeper->release_failure);
+            set_result(keeper, KEEPER_FAILED, keeper->release_failure);
         else if (!known)
-            set_result(keeper, KEEPER_UNRELEASED, &keeper->release_failure);
+            set_result(keeper, KEEPER_UNRELEASED, keeper->release_failure);
     }
     if (answer->verdict != VERDICT_UNKNOWN && !known)
         outage_answered(&keeper->outage, now_of(keeper));
@@ -1157,7 +1161,7 @@ static struct keeper *make_keeper(struct loop *loop, struct store *store,
                                   const struct keeper_plan *plan,
                                   const struct keeper_events *events, void *arg)
 {
-    struct keeper *keeper = mem_zeroed(sizeof *keeper);
+    struct keeper *keeper = mem_checked(malloc(sizeof *keeper));
     int64_t lease = plan->request.lease, connecting = plan->connect_timeout;
 
     *keeper =
@@ -1213,6 +1217,8 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
 void keeper_free(struct keeper *keeper)
 {
     disarm_timers(keeper);
+    outage_free(&keeper->outage);
+    free(keeper->release_failure);
     free(keeper->refusal);
     free(keeper->who);
     free(keeper);
@@ -1220,7 +1226,7 @@ void keeper_free(struct keeper *keeper)
 
 const char *keeper_trouble(const struct keeper *keeper)
 {
-    return keeper->outage.latest.text;
+    return outage_trouble(&keeper->outage);
 }
 
 void keeper_verify(struct keeper *keeper)

@@ -6,6 +6,7 @@
 #include "base/backoff.h"
 #include "base/duration.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "lock/lease.h"
 
 /* A shorter absence is not worth a message; nor is silence that may be a long way: two round trips
@@ -22,7 +23,7 @@ static void tell_start(struct loop_timer *timer)
     struct outage *outage = timer->owner;
 
     outage->user_told = true;
-    outage->events->trouble(outage->arg, outage->latest.text[0] ? &outage->latest : &silence);
+    outage->events->trouble(outage->arg, *outage_trouble(outage) ? outage->latest : &silence);
 }
 
 void outage_begin(struct outage *outage, struct loop *loop, struct moment now, int64_t server_wait,
@@ -55,8 +56,10 @@ void outage_answered(struct outage *outage, struct moment now)
     outage->contacted = true;
     outage->until = now;
     outage->failures = 0;
-    outage->latest.text[0] = '\0';
-    outage->failure.cause = CAUSE_NONE;
+    if (outage->latest)
+        outage->latest->text[0] = '\0';
+    if (outage->failure)
+        outage->failure->cause = CAUSE_NONE;
     outage->user_told = false;
     outage->reason_count = 0;
     loop_disarm(outage->loop, &outage->start);
@@ -112,12 +115,22 @@ static bool note_reason(struct outage *outage, const struct answer *why)
     return true;
 }
 
+/* Notes a failure in memory of its own: most outages have none, and answers are large. */
+static void note_failure(struct outage *outage, const struct answer *why)
+{
+    if (!outage->failure)
+        outage->failure = mem_zeroed(sizeof *outage->failure);
+    store_note_failure(outage->failure, why);
+}
+
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
 {
-    bool explains = !outage->latest.text[0];
+    bool explains = !*outage_trouble(outage);
 
-    outage->latest = *why;
-    store_note_failure(&outage->failure, why);
+    if (!outage->latest)
+        outage->latest = mem_zeroed(sizeof *outage->latest);
+    *outage->latest = *why;
+    note_failure(outage, why);
     if (outage->contacted) {
         if (!outage->user_told) {
             outage->since = now;
@@ -150,9 +163,9 @@ void outage_add_length(const struct outage *outage, struct moment now, struct an
 const struct answer *outage_give_up(struct outage *outage, struct moment now,
                                     const struct answer *why)
 {
-    store_note_failure(&outage->failure, why);
-    outage_add_length(outage, now, &outage->failure);
-    return &outage->failure;
+    note_failure(outage, why);
+    outage_add_length(outage, now, outage->failure);
+    return outage->failure;
 }
 
 struct moment outage_pause(struct outage *outage, struct moment now)
@@ -176,4 +189,16 @@ void outage_end(struct outage *outage)
 {
     outage->failures = 0;
     loop_disarm(outage->loop, &outage->start);
+}
+
+const char *outage_trouble(const struct outage *outage)
+{
+    return outage->latest ? outage->latest->text : "";
+}
+
+void outage_free(struct outage *outage)
+{
+    outage_end(outage);
+    free(outage->latest);
+    free(outage->failure);
 }

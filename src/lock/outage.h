@@ -25,16 +25,16 @@ struct outage {
     struct loop *loop;
     const struct outage_events *events;
     void *arg;
-    int64_t longest;      /* ns that a store may be away which has answered; 0: no time */
-    bool patient;         /* set by the owner if the user waits for the lock */
-    bool contacted;       /* the store has answered */
-    struct moment until;  /* the store is given up then */
-    unsigned failures;    /* in a row */
-    struct answer latest; /* failure; text "": there is none */
+    int64_t longest;       /* ns that a store may be away which has answered; 0: no time */
+    bool patient;          /* set by the owner if the user waits for the lock */
+    bool contacted;        /* the store has answered */
+    struct moment until;   /* the store is given up then */
+    unsigned failures;     /* in a row */
+    struct answer *latest; /* failure; NULL, or text "": there is none */
     /* After the store has answered: the hashes of the reasons that the user was told. */
     uint64_t reasons[OUTAGE_REASONS_MAX];
     size_t reason_count;
-    struct answer failure;   /* of all in a row, the one that says why; cause NONE: none */
+    struct answer *failure;  /* of all in a row, that which says why; NULL, or cause NONE: none */
     struct moment since;     /* the first of them; before the store has answered: the start */
     bool user_told;          /* of it */
     struct loop_timer start; /* armed until the user is told that the store is away at the start */
@@ -69,3 +69,7 @@ void outage_full(struct outage *outage, struct moment now);
 void outage_inherit(struct outage *outage, struct moment until);
 /* Ends the pauses, and does not tell the user any more that the store is away at the start. */
 void outage_end(struct outage *outage);
+/* The text of the latest failure; "": there is none. */
+const char *outage_trouble(const struct outage *outage);
+/* The same as outage_end(), and frees the failures. */
+void outage_free(struct outage *outage);

@@ -180,7 +180,7 @@ static void test_course(size_t i)
     arm_step(&course);
     for (bool turning = true; turning && course.step.armed;)
         turning = fake_turn(course.loop);
-    outage_end(&course.outage);
+    outage_free(&course.outage);
     tap_is(course.told, rows[i].wanted, rows[i].name, rows[i].steps);
     loop_free(course.loop);
 }
