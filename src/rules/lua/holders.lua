@@ -386,6 +386,7 @@ local function wake(lock, parent, family, only_notify, known_beyond)
   if obstacle(lock, head.mode, parent, family) then return end
   local first_before, called_before = queue.first, line.called
 
+  -- Hands the lock over to the waiter if that can be, or else has it ask.
   local function call(waiter)
     local offer = not only_notify and not parent and usable_offer(lock, waiter)
     if offer then hand_over(lock, queue, waiter, offer) else notify(lock, waiter) end

@@ -37,6 +37,8 @@ if globs and not lock.paused then lock.paused = glob_pause(globs, lock.key) end
 -- another may have begun before it.
 local function paused_for()
   local began
+  -- Notes when the pause that this text (of read_pause(); false: none) describes began, in "began"
+  -- if it is the first one.
   local function note_begin(text)
     local since = text and read_pause(text) and number(string.match(text, '^%d+ %S+ (%d+) '))
     if since then began = math.min(began or since, since) end

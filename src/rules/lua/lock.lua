@@ -143,11 +143,12 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+local EXACT = 9007199254740992 -- 2^53
+
 -- The number that a text says with digits only, if Lua can represent it exactly (below EXACT); nil
 -- for any other text, and for false, which stands for a missing field. tonumber() also accepts
 -- inf, nan, 0x10 and 1e3, with which a loop over tickets would never end. Where a pattern has found
 -- digits, a comparison with EXACT is the whole check.
-local EXACT = 9007199254740992
 local function number(text)
   local value = text and string.find(text, '^%d+$') and tonumber(text)
   return value and value < EXACT and value or nil

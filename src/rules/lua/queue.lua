@@ -154,11 +154,11 @@ local function recall(lock, waiter)
   waiter.deadline, waiter.far = math.min(waiter.deadline, now + waiter.far), 0
 end
 
--- Tells those far waiters to call that have come near since the queue was last written, and writes
--- their records. Near are the first NEAR tickets, and NEAR more for each dead waiter that this call
--- has passed over (queue.dead): many that died at the same time must not keep the others for long.
--- When the queue was last written, its first ticket was near_from, and those near to it were told.
--- So each of the first NEAR has called, or was told to, since it came so near.
+-- Has those far waiters call that have come near since the queue was last written, and writes their
+-- records. Near are the first NEAR tickets. When the queue was last written, near_from was its
+-- first ticket, and those near to that were told: so this continues behind them. For each dead
+-- waiter that this call has passed over (queue.dead), NEAR more are told, as many that died at the
+-- same time must not keep the others for long.
 local function recall_near(lock, queue)
   local from = math.max(queue.near_from + NEAR, queue.first)
   local to = queue.first + NEAR * (1 + math.min(queue.dead or 0, NEAR)) - 1

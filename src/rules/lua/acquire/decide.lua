@@ -8,6 +8,7 @@
 -- at its end. Only its last COUNTED positions are looked at, as a call must not take long: if all
 -- of them came later, all of the list counts.
 local function count_later(lock, list)
+  -- Whether the waiter at that position came later than the caller; a hole did not.
   local function is_later(position)
     local ticket = ticket_at(lock, list, position)
     return ticket and ticket > lock.queue.mine
@@ -190,11 +191,12 @@ local function misfit(lock)
   return lock.held.mode == 'l' and 'limit ' .. whole(lock.held.limit) or 'lock'
 end
 
--- Finds for each lock the caller's nearest ancestor that holds it, and the caller's place
--- (lock.parent, lock.family, lock.queue). A caller that has lost a place comes back to all that it
--- had, or leaves all; "dropped" and "left" (places.lua) tell of that. Returns the refusal of a
--- request that does not fit, that a recent success makes needless, or that was sent away from its
--- group; nil: there is none. Obstacles that end by themselves are for decide().
+-- Finds for each lock the caller's nearest ancestor that holds it (lock.parent, lock.family), and
+-- the caller's place (lock.queue). A caller that has lost some of the places that it had when it
+-- called last ("had") returns to all of them, or leaves all: "dropped" says that it had lost some,
+-- and "left" that it has left all. Returns the refusal of a request that does not fit, that a
+-- recent success makes needless ("done"), or that was sent away from its group; nil: there is none.
+-- Obstacles that end by themselves are for decide().
 local function place_or_refuse()
   local any_missing, any_placed = false, #had > 0
   if locks[2] then share_bound() end

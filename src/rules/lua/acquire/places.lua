@@ -120,11 +120,11 @@ local function lower_passing_bound(lock, is_empty)
   write_lists(lock)
 end
 
--- Lowers "bound", which the caller goes by in all its queues, to the least one of these, as a
--- caller that waits for several keys brings that to each of them. If it went by that of one queue
--- only, two such waiters could wait for each other. So they could if an older waiter, which may be
--- passed for longer, stood before one of them in one queue, and in the other not: first_in_turn()
--- would not look behind it.
+-- Lowers the caller's "bound", for how long (ms) it lets other waiters pass it, to the least bound
+-- in any queue of its keys. A caller that waits for several keys must be passed for equally long in
+-- all their queues: otherwise two such waiters could each come first in one queue, and wait for
+-- each other. That could also be where an older waiter, which may be passed for longer, is before
+-- one of them in one queue only, since first_in_turn() does not look behind it.
 local function share_bound()
   for _, lock in ipairs(locks) do
     if lock.queue.first <= lock.queue.last then
