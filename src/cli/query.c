@@ -128,7 +128,8 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
  * what was done, and it is wanted more than an error. */
 enum repetition { HARMS, IS_HARMLESS, SETTLES_IT, IS_WANTED };
 
-/* Nothing is known to have been done, by a store that has not answered yet. */
+/* Whether the store has not answered to anything yet, and no request may have been done:
+ * then the query can still be repeated. unsure: a request may have been done. */
 static bool is_at_start(const struct query *query, bool unsure)
 {
     return !query->outage.contacted && !unsure;

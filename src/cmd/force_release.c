@@ -134,7 +134,7 @@ static bool is_asked(const struct answer *answer)
     return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED;
 }
 
-/* True if the store is away, and may come back. */
+/* Whether the store is away, and may come back: it has not answered, for a cause that may pass. */
 static bool is_away(const struct answer *answer)
 {
     return answer->verdict == VERDICT_UNKNOWN && cause_may_pass(answer->cause);

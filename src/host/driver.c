@@ -160,7 +160,8 @@ static bool open_ends(int to[2], int from[2], int *errors)
     return false;
 }
 
-/* NULL with errno if it could not be started. */
+/* Starts the driver of that name in a child process, with pipes to its standard input, output and
+ * error. rest: of the URL, its argument. Returns NULL, with errno, if it could not be started. */
 static struct driver *start_driver(const char *name, const char *rest)
 {
     int to[2], from[2], errors;
@@ -397,7 +398,8 @@ static bool take_value(struct driver *driver, const char *const *words,
     return fread(text, 1, (size_t)size, driver->from) == (size_t)size;
 }
 
-/* False: it is not an answer to that question. */
+/* Takes the driver's line as the answer to what was asked last, a put or a question: splits it into
+ * words. Returns false if it is not an answer of the protocol to that. */
 static bool take_answer(struct driver *driver, char *line, struct driver_answer *answer)
 {
     const char *words[WORDS_MAX];

@@ -227,7 +227,8 @@ static void take_message(void *arg, const struct slice *values, size_t count)
         host_tell(name, values[2]);
 }
 
-/* False: the connection broke. */
+/* Reads the messages that have come for the channels which clients listen to, and notes when to
+ * look next, as MySQL does not tell of new ones. Returns false if the connection broke. */
 static bool look_for_messages(void)
 {
     const struct database_taker taker = {take_message, NULL};

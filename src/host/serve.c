@@ -646,7 +646,9 @@ static void wait_and_read(struct pollfd *fds, size_t first)
         add_client(accept4(server.host->listener, NULL, NULL, SOCK_CLOEXEC));
 }
 
-/* False: the server ends. */
+/* Does what there is to do now: waits for requests and reads them, takes messages from the store,
+ * sends answers, and drops clients that are gone. Returns false if the server has to end: the store
+ * is broken, or no client is connected and none can connect. */
 static bool take_turn(void)
 {
     size_t first = server.host->listener ? 2 : 1;

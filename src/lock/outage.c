@@ -101,7 +101,8 @@ static uint64_t reason_of(const struct answer *why)
     return hash_add(HASH_START, text, length);
 }
 
-/* False if it was told. Reasons beyond the limit count as told. */
+/* Notes why the store is out of reach, so that each reason is told once in an outage. Returns false
+ * if this one was told. Reasons beyond the limit count as told. */
 static bool note_reason(struct outage *outage, const struct answer *why)
 {
     uint64_t reason = reason_of(why);

@@ -279,7 +279,7 @@ struct refusal {
     const char *why; /* NULL: nothing */
 };
 
-/* NULL, or what is wrong with the key. */
+/* Has the context use the private key in that file. Returns NULL, or what is wrong with the key. */
 static const char *take_key(SSL_CTX *context, const struct tls_file *file)
 {
     struct pem pem;

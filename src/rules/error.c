@@ -67,7 +67,8 @@ bool redis_error_turns_away(const char *text)
     return strncmp(text, "DENIED ", 7) == 0 || strstr(text, "max number of clients");
 }
 
-/* NULL: it has none of the words. */
+/* The row of error_words for a server's error text, by the word that it begins with, or else by the
+ * first word of the table that is anywhere in it. NULL: it has none of the words. */
 static const struct error_word *find_word(const char *text)
 {
     size_t length = strcspn(text, " ");

@@ -49,7 +49,8 @@ static struct user *find_user(const struct users *users, const char *name, size_
     return NULL;
 }
 
-/* False with a fault. */
+/* Takes a line of the file of users, USER:HASH, into "users". Returns false, with what is wrong in
+ * "fault", if the line has another form, or tells of a user of an earlier line. */
 static bool take_line(struct users *users, const char *line, size_t length, char *fault,
                       size_t size)
 {

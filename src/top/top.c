@@ -335,7 +335,9 @@ static void close_detail(struct top *top)
     top->detail = NULL;
 }
 
-/* True if the key is one that asks a question about a lock; key NULL: there is none. */
+/* Begins the question that was typed by "p" (pause or resume) or "x" (take away) about the chosen
+ * lock. key: of that; NULL: no lock is chosen, and nothing is asked. Returns whether it was one of
+ * these. */
 static bool type_question(struct top *top, int typed, const char *key)
 {
     if (typed != 'p' && typed != 'x')

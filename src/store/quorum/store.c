@@ -559,7 +559,8 @@ static void answer_at_once(struct quorum_store *store, const struct answer *answ
     loop_arm(store->loop, &store->timer, now_of(store));
 }
 
-/* True, and said so, if the nodes are known to be no quorum. */
+/* Answers the request with the fault, without asking any node, if the nodes are known not to be a
+ * quorum. Returns whether it did so. */
 static bool refuse_unfit(struct quorum_store *store)
 {
     struct answer fault;
