@@ -4,8 +4,8 @@ of tests/mutants in turn, and reports which test finds it and how soon; at the e
 (tests/lives) have found theirs. WORDs select the guards whose name contains one of them. With
 --lives, only lives are tried, for the guards that name them. N is the seed of the first life (1);
 so many guards are tried at a time (as many as there are processors). With --check, nothing is
-tried: guards whose text is not in their file exactly once or that have no test are printed, and
-sentences that are not in the page.
+tried: guards whose text is not in their file exactly once or that have no test are printed, tests
+that are not in their file, and sentences that are not in the page.
 
 With --write, the guards that were found go into the table of PAGE between the lines
 "<!-- mutants -->", and what is known of others stays there. The table between the lines
@@ -260,6 +260,16 @@ def misplaced(top, mutant):
     return None
 
 
+def has_tests(test):
+    """Whether its file has a test that its pattern is in the name of."""
+    name, *filters = shlex.split(test)
+    if not filters:
+        return True
+    with open(os.path.join(SOURCE, "tests", name)) as file:
+        return any(re.search(filters[1], title)
+                   for title in re.findall(r'^@test "(.*)" \{$', file.read(), re.M))
+
+
 def try_mutant(copy, mutant):
     """Returns its fate: (the test that found it, or None, seconds), or a text that says why it
     cannot be tried."""
@@ -384,6 +394,7 @@ def main():
     if options.check:
         wrong = [misplaced(SOURCE, mutant) for mutant in mutants] + missing_sentences()
         wrong += [f"{m['guard']}: no test" for m in mutants if not m["test"]]
+        wrong += [f"no such test: {t}" for m in mutants for t in m["test"] if not has_tests(t)]
         wrong = [line for line in wrong if line]
         print("\n".join(wrong))
         return 1 if wrong else 0

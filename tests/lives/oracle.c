@@ -461,10 +461,20 @@ static bool has_looked_since(const struct proc *guard, int64_t since)
     return guard->calls > CALLS_KEPT && guard->called[guard->calls % CALLS_KEPT] > since;
 }
 
+/* Of its session. */
+static bool has_leader(const struct proc *process)
+{
+    const struct proc *leader = process_find(process->session);
+
+    return leader && process_exists(leader);
+}
+
 /* The group's number is one that a process of the run had. Without pidfds, nothing tells the two
  * apart between a look and a signal; nor of a whole group, before Linux 6.9. rlock(7), "No usable
  * /proc": "A process group that has got its number since may then be taken for that of the
- * command." */
+ * command." And, of an rlock that is killed: "A process of others whose session has got the number
+ * of one that the command had until a moment ago, and whose leader has ended, is killed with
+ * them." */
 static void check_stray(const struct proc *process, const struct run *run, int signo)
 {
     bool blind = kernel.proc == PROC_NONE || kernel.proc == PROC_PROCESSES ||
@@ -472,8 +482,9 @@ static void check_stray(const struct proc *process, const struct run *run, int s
     bool between = !kernel.signals_groups && has_just_slept();
     bool seen = has_looked_since(kernel.current, process->born);
     bool tells = process->kind == STRANGER && seen && (!blind || process->pid == process->group);
+    bool orphaned = process->kind == STRANGER && run && run->killed && !has_leader(process);
 
-    if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
+    if (orphaned || ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells))
         note_stray(process->run);
     else if (run)
         fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);
@@ -712,9 +723,10 @@ void life_on_asked(const char *owner)
         run->forced = true;
 }
 
-/* Where the server's clock was set back, each of the keys ends when somebody asks for that. One
- * whose command has ended waits for none: of a lease that is over, the KEYs that no other run has
- * asked for since may still be kept for --at-least. */
+/* Where the server's clock was set back, each of the keys ends when somebody asks for that. An old
+ * master that lives on beside the new one may keep what was lost in the failover. One whose command
+ * has ended waits for none: of a lease that is over, the KEYs that no other run has asked for since
+ * may still be kept for --at-least. */
 static void check_all_or_none(const struct run *run)
 {
     bool is_kept = run->at_least && run->starts_seen && !run->command_alive;
@@ -723,7 +735,7 @@ static void check_all_or_none(const struct run *run)
     for (size_t i = 0; i < run->key_count; i++)
         held += server_has_holder(run->keys[i], run->owner);
     if (held > 0 && held != (run->take ? run->take : run->key_count) && !run->forced &&
-        !run->ended && !is_kept && !circumstances.set_back)
+        !run->ended && !is_kept && !circumstances.set_back && !replication.moved)
         BROKEN(ALL_OR_NONE, "run %d holds %zu", run->number, held);
 }
 
