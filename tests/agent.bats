@@ -283,6 +283,8 @@ still_since_birth() { # NAME K [OPTION...]
     poll_until 10 has_agent "$1" "$agent"
 }
 
+# The new agent of a holder finds that rlock does not tell it anything: the lock must be released in
+# the end, whether rlock continues or is dead.
 @test "H135 rlock stands still or dies when another agent is born: that one gives the lock back" {
     need_strace
     still_since_birth a k

@@ -8,7 +8,7 @@ evicted() {
     contains "$T/$1.err" "lock lost: ${3:+$3: }revoked by $2"
 }
 
-me() {
+who_asks() {
     printf '%s@%s pid ' "$(id -un)" "$(hostname)"
 }
 
@@ -25,9 +25,9 @@ slow_end() {
     slow_end a k
     queued k bg w rlock run k -- sh -c 'echo next >>"$LOG"'
     run -0 --separate-stderr rlock force-release --yes --reason 'a hot fix' k
-    stderr_line "^rlock: k: asked $(me)${pid[a]} \(sh\) to release it; the lease ends in "
-    stderr_line "^rlock: k was released by $(me)${pid[a]} \(sh\)\$"
-    evicted a "$(me)"
+    stderr_line "^rlock: k: asked $(who_asks)${pid[a]} \(sh\) to release it; the lease ends in "
+    stderr_line "^rlock: k was released by $(who_asks)${pid[a]} \(sh\)\$"
+    evicted a "$(who_asks)"
     contains "$T/a.err" 'a hot fix'
     finish w
     [[ $status == 0 && $(tr '\n' ' ' <"$LOG") == 'up end next ' ]]
@@ -42,28 +42,28 @@ slow_end() {
     poll_until 2 contains "$T/a.err" 'revoked by' # its first renewal is 20 s away
     status_json k '.[0].holders[0].revoked | .reason == "why" and .by != null and .since != null'
     run -0 rlock status k
-    [[ $output == *'revoked '*" by $(me)"*': why; it is asked to release it'* ]]
+    [[ $output == *'revoked '*" by $(who_asks)"*': why; it is asked to release it'* ]]
     : >"$T/a.go"
     ends_with f 0
     ends_with a 79
 }
 
-# hears NAME KEY...: the holder NAME has just begun, and is asked for the KEYs.
-hears() {
+# stops_when_asked NAME KEY...: the holder NAME has just begun, and is asked for the KEYs.
+stops_when_asked() {
     run -0 --separate-stderr rlock force-release --yes "${@:2}"
-    evicted "$1" "$(me)"
+    evicted "$1" "$(who_asks)"
 }
 
 @test "H45 a holder hears that it is asked, however long its lease is" {
     hold a k --lease 1h
-    hears a k
+    stops_when_asked a k
     hold a k --lease 1h --read
-    hears a k
+    stops_when_asked a k
     hold a k --lease 1h --limit 2
-    hears a k
+    stops_when_asked a k
     hold a j --lease 1h k l
     run -0 rlock force-release --yes k
-    evicted a "$(me)" k
+    evicted a "$(who_asks)" k
     is_free j
 }
 
@@ -74,7 +74,7 @@ hears() {
         rm -f "$T/b.up"
         terminate a
         poll_until 10 test -e "$T/b.up"
-        hears b k
+        stops_when_asked b k
     done
 }
 
@@ -91,7 +91,7 @@ hears() {
     left=$(lease_left k)
     poll_until 10 listens k
     (($(lease_left k) <= left))
-    hears a k
+    stops_when_asked a k
 }
 
 # listens KEY: its holder hears when it is asked.
@@ -110,7 +110,7 @@ listens() {
     poll_until 10 fails listens k
     fault pass
     poll_until 20 listens k
-    hears a k
+    stops_when_asked a k
 }
 
 # A stopped agent is continued when it is to release the lock, which may be before the lease ends.
@@ -127,11 +127,13 @@ listens() {
     is_free dead
 }
 
+# The lock is asked for while its agent is killed: the next agent must stop the command, and the one
+# who asks must hear of it.
 @test "H45 H135 a new agent learns that the lock is asked for" {
     hold a k --lease 60s
     bg_says f 'asked ' rlock force-release --yes k
     kill -KILL "$(agent_of "${pid[a]}")"
-    evicted a "$(me)"
+    evicted a "$(who_asks)"
     ends_with f 0
 }
 
@@ -173,7 +175,7 @@ listens() {
     is_free k
     kill -USR1 "${pid[a]}"
     ends_with a 79 40
-    contains "$T/a.err" "revoked by $(me)"
+    contains "$T/a.err" "revoked by $(who_asks)"
     contains "$T/a.err" ': no time'
     run -1 rlock force-release --now --yes k
 }
@@ -193,17 +195,18 @@ listens() {
     [[ $stderr != *'run on until'* ]]
 }
 
+# A newcomer with --replace has the holder stop, but waits behind the waiter that came first.
 @test "--replace neither passes earlier waiters nor asks the holder after this one" {
     hold a k
     queue w1 k
     bg w2 rlock run --replace k -- sh -c "echo w2 >>'$LOG'"
-    evicted a "$(me)"
+    evicted a "$(who_asks)"
     in_turn 10 w1 w2
 }
 
 # taken COMMAND...: it is refused with 1, and says by whom and why the lock was taken away.
 taken() {
-    says 1 "^rlock: $1: k: taken away [0-9.]+m?s ago by $(me)[0-9]+: hot fix\$" "$@"
+    says 1 "^rlock: $1: k: taken away [0-9.]+m?s ago by $(who_asks)[0-9]+: hot fix\$" "$@"
 }
 
 @test "H153 renew and release say who took the lock, each time" {
@@ -225,7 +228,7 @@ taken() {
     for round in 1 2; do
         taken extend k 1h
         prints 0 "$round" run k -- echo "$round"
-        stderr_line "^rlock: k: your reservation was taken away .* by $(me)[0-9]+: hot fix\$"
+        stderr_line "^rlock: k: your reservation was taken away .* by $(who_asks)[0-9]+: hot fix\$"
         taken release k
     done
     # A later reservation ends by itself, and is not confused with the first.

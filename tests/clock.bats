@@ -28,6 +28,8 @@ die_holding() { # KEY LEASE: what is left of a holder that was killed
     run -0 rlock status -q k
 }
 
+# The clock of the server is set back after the holder's death, so that its deadline is an hour
+# away. The next run has the lock after a lease, not after an hour.
 @test "H28 the server's clock goes back an hour: a dead holder costs one lease at most" {
     die_holding k 6s
     server_clock -3600000

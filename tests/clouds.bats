@@ -71,6 +71,8 @@ two_take_turns() {
     jq -e 'length == 2' <<<"$output"
 }
 
+# The driver must tell a put that was not done from one whose outcome is unknown: the cloud's own
+# messages say which it is.
 @test "Kubernetes: records are kept; a put that fails has failed, is in conflict, or unknown" {
     keeps_records kubectl
     failed_put_is kubectl failed 'Error from server (Forbidden): configmaps is forbidden'
@@ -82,6 +84,8 @@ two_take_turns() {
 Error from server (Conflict): the object has been modified"
 }
 
+# The driver must tell a put that was not done from one whose outcome is unknown: the cloud's own
+# messages say which it is.
 @test "S3: records are kept; a put that fails has failed, is in conflict, or unknown" {
     keeps_records s3
     failed_put_is s3 failed 'An error occurred (AccessDenied) when calling the PutObject operation'

@@ -253,6 +253,8 @@ each_alone() {
         { now[$1] = $2 } END { exit bad || NR == 0 }' "$LOG"
 }
 
+# Six contenders take sets of the KEYs a, b, c that overlap, some in the opposite order, so that one
+# of them could wait for another for ever. All of their 400 turns must come.
 @test "H78 many want overlapping sets in opposite orders: each gets its turn, none beside another" {
     local a=${at[0]} b=${at[1]} c=${at[2]} i
     rounds p1 20 0.02 "$a" "$b"
@@ -275,6 +277,8 @@ have_had_turns() {
     done
 }
 
+# Contenders for a and b together must get both at once while others take a or b all the time, and
+# the other way round.
 @test "several keys among those who want one of them: each gets its turn" {
     local a=${at[0]} b=${at[1]} i
     for i in 1 2 3; do

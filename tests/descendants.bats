@@ -339,6 +339,8 @@ kill_rlock_after_its_look() {
     none_left
 }
 
+# A daemon has left rlock's session and has cleared its environment. When rlock is killed, before or
+# after its agent, the daemon must still be found and ended.
 @test "H123 H135 kill -9 of rlock, or of its agent first: a daemon with its own session ends" {
     for first in agent rlock; do
         rm -f "$LOG"

@@ -174,6 +174,8 @@ END
     json 'map(.exit_status) == [3, 0] and .[0].since > .[1].since and .[0].fence < .[1].fence'
 }
 
+# A store that a driver reaches has no transactions. An option that needs one is refused, and the
+# store is not written.
 @test "what takes several keys in one step is refused" {
     store_has_no 'locks of several KEYs' run k l -- true
     store_has_no '--any' run --any k l -- true

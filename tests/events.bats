@@ -125,6 +125,8 @@ has_heard() {
     [[ $(jq '.[0] | .waiters[0].age_ms > .holders[0].age_ms' <<<"$output") == true ]]
 }
 
+# A replica may lag, so events from it would be late: that is said as for a server out of reach, and
+# that something may have been missed.
 @test "events: a server that becomes a replica meanwhile is out of reach" {
     listen e
     redis replicaof 127.0.0.1 1

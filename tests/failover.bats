@@ -96,6 +96,8 @@ all_renewed() {
     done
 }
 
+# The master is cut off from the Sentinels only, so they promote "b", and "a" believes that it is
+# still the master. Both clients must leave it, and the lock is kept at "b".
 @test "H39 H51 a master that the Sentinels do not reach is left; the lock is kept at the new one" {
     hold x k --lease 60s
     queue w k
@@ -232,6 +234,8 @@ change_password_of_sentinels() {
     SENTINEL_AUTH=$1
 }
 
+# rlock's password file is changed first, then the Sentinels' password, and then the Sentinels name
+# another master, which the holder and the waiter must hear.
 @test "H19 H51 Sentinels whose password has changed are heard when they name another master" {
     with_own_password
     stay x k --lease 60s
@@ -247,6 +251,8 @@ change_password_of_sentinels() {
     ends_with w 0
 }
 
+# The master fails between the change of the Sentinels' password and that of rlock's file: the
+# holder and the waiter find the new master once the file is right.
 @test "H19 H41 the password of Sentinels changes, and the master is gone before the file is new" {
     with_own_password
     stay x k --lease 60s

@@ -13,7 +13,7 @@ fence() {
     RLOCK_URL=redis://127.0.0.1:1 rlock fence "$F" --token "$@"
 }
 
-has() {
+file_has() {
     [[ $(<"$F") == "$1" ]]
 }
 
@@ -24,25 +24,25 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
 @test "H152 a token that is older than the one that was here is refused, and the file stays" {
     run -0 --separate-stderr fence 17
     [[ ! $output$stderr ]]
-    has 17
+    file_has 17
     run -0 fence 17
     run -79 --separate-stderr fence 16 -q
     [[ $stderr == "rlock: fence: $F: token 16 is older than 17, which was here before" ]]
-    has 17
+    file_has 17
     run -79 fence 9 -- touch "$T/ran"
     [[ ! -e $T/ran ]]
     RLOCK_FENCE=100 run -0 rlock fence "$F"
-    has 100
+    file_has 100
     run -79 fence 99
     cmp "$F" - <<<100
     # Without a number yet.
     : >"$F"
     run -0 fence 0
-    has 0
+    file_has 0
     # A list of numbers, for a text of any length.
     for one in 9 10 99 9223372036854775806 9223372036854775807; do
         run -0 fence "$one"
-        has "$one"
+        file_has "$one"
     done
 }
 
@@ -62,12 +62,12 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
     run -64 rlock fence "$F" "$F" --token 7 -- true
     run -64 rlock fence "$F" --token 7 --
     run -64 rlock fence "$F" --token 7 -w soon
-    has 5
+    file_has 5
     for text in x '5 6' -5 5x ' 5' 99999999999999999999 "$(seq 100)"; do
         echo "$text" >"$F"
         run -78 --separate-stderr fence 7
         stderr_line 'it holds something else than a token'
-        has "$text"
+        file_has "$text"
     done
     run -78 rlock fence /dev/null --token 7
     mkfifo "$T/fifo"
@@ -88,7 +88,7 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
     printf '99\n\0' >"$F"
     run -79 fence 98
     run -0 fence 100
-    has 100
+    file_has 100
     # A name without a file behind it.
     ln -s later "$T/dangling"
     run -0 rlock fence "$T/dangling" --token 3
@@ -99,7 +99,7 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
     other=(setpriv --reuid 65534 --clear-groups)
     if [[ $EUID == 0 ]] && "${other[@]}" test -x "$RLOCK" -a -r "$F"; then
         run -71 "${other[@]}" "$RLOCK" fence "$F" --token 200
-        has 100
+        file_has 100
     fi
 }
 
@@ -112,7 +112,7 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
     run -127 --separate-stderr fence 3 -- no-such-command
     stderr_line '^rlock: no-such-command: No such file'
     run -126 fence 4 -- "$F"
-    has 4
+    file_has 4
     run -137 fence 4 -- sh -c 'kill -KILL $$'
     # A signal to rlock itself is for the command.
     bg a rlock fence "$F" --token 5 -- sh -c "trap 'exit 7' USR1; : >'$T/up'; while :; do sleep 0.05; done"
@@ -123,8 +123,8 @@ parent='sh -c "echo \$\$ >\"\$T/child\"; exec sleep 1000"; :'
     terminate a 143
 }
 
-# locked: another one is refused at once.
-locked() {
+# file_is_locked: another one is refused at once.
+file_is_locked() {
     local answer=0
     "$RLOCK" fence "$F" --token 0 -n 2>/dev/null 3>&- || answer=$?
     ((answer == 75))
@@ -132,8 +132,8 @@ locked() {
 
 @test "the file is locked while the command runs, not for what it leaves in the background" {
     bg a rlock fence "$F" --token 5 -- await "$T/go"
-    poll_until 10 locked
-    poll_until 10 has 5
+    poll_until 10 file_is_locked
+    poll_until 10 file_has 5
     run -75 --separate-stderr fence 6 -n
     [[ $stderr == "rlock: fence: $F: another fence has it locked" ]]
     timed 300 20000 run -75 fence 6 -w 300ms -- touch "$T/ran"
@@ -143,16 +143,16 @@ locked() {
     bg b rlock fence "$F" --token 6
     poll_until 10 contains "$T/b.err" "rlock: fence: waiting for $F, which another fence has locked"
     bg c rlock fence "$F" --token 4 -- touch "$T/ran"
-    has 5
+    file_has 5
     : >"$T/go"
     finish a
     ends_with b 0
     finish c
     [[ $status == 79 && ! -e $T/ran ]]
-    has 6
+    file_has 6
     # Told to end, it does.
     bg a rlock fence "$F" --token 6 -- sleep 1000
-    poll_until 10 locked
+    poll_until 10 file_is_locked
     bg_says b waiting rlock fence "$F" --token 6
     terminate b 143
     terminate a
@@ -162,15 +162,17 @@ locked() {
     run -0 fence 8 -n
 }
 
+# A command waits for a file that another one has locked. When it gets that, the path leads to
+# another file, whose token counts.
 @test "a file that is replaced or removed while it is waited for is opened anew" {
     bg a rlock fence "$F" --token 5 -- await "$T/go"
-    poll_until 10 locked
+    poll_until 10 file_is_locked
     bg_says b waiting rlock fence "$F" --token 7
     echo 8 >"$T/other"
     mv "$T/other" "$F"
     : >"$T/go"
     ends_with b 79
-    has 8
+    file_has 8
 }
 
 @test "H152 rlock fence is killed at any moment: the file has the old number or the new one" {
@@ -200,7 +202,7 @@ locked() {
     run strace -f -qq -o /dev/null -e inject=fsync:signal=KILL rlock fence "$F" --token 5 3>&-
     strace -f -qq -e trace=fsync -o "$T/trace" rlock fence "$F" --token 5 3>&-
     contains "$T/trace" 'fsync('
-    has 5
+    file_has 5
     # Once is enough.
     strace -f -qq -e trace=fsync -o "$T/trace" rlock fence "$F" --token 6 3>&-
     run -1 contains "$T/trace" 'fsync('
@@ -219,7 +221,7 @@ locked() {
     done
     sort -n -c "$LOG"
     [[ $(uniq -c "$LOG" | awk '$1 != 2') == '' && $(tail -n 1 "$LOG") == 123 ]]
-    has 123
+    file_has 123
 }
 
 @test "H152 kill -9 of rlock fence: its command's group is dead before the file is unlocked" {
@@ -274,7 +276,7 @@ locked() {
     echo 99 >"$F"
     run -71 bash -c 'ulimit -f 0; exec rlock fence "$1" --token 100 -- touch "$2"' sh "$F" "$T/ran" 3>&-
     [[ ! -e $T/ran ]]
-    has 99
+    file_has 99
     unshare --mount true 2>/dev/null || skip "may not mount here"
     mkdir "$T/full"
     run -0 --separate-stderr unshare --mount bash -c '
@@ -307,6 +309,8 @@ late_write() {
     finish a
 }
 
+# The program of the first holder writes after the second one has, as both were let in. Without a
+# fence the old write overwrites the new one; with it, it is refused.
 @test "H152 a machine that stood still for longer than its lease: its late write is refused" {
     late_write "echo old >>'$T/data'"
     [[ $(xargs <"$T/data") == 'new old' ]]

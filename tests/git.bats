@@ -130,6 +130,7 @@ git_with() {
     done
 }
 
+# A driver that cannot know whether a put was done must answer "unknown", not "failed".
 @test "a push whose result was not reported may be done, and one that reports nothing is not" {
     git_with '[ "$1" != push ] && [ "$3" != push ] ||
         { printf "!\tx:y\t[remote failure] (remote failed to report status)\n"; exit 1; }'

@@ -71,6 +71,8 @@ take_over() {
     ((end_of_a < $(awk '$1 == "b" { print $3; exit }' "$LOG")))
 }
 
+# The replica, which is cut off, knows the former holder only. When it is promoted, the present
+# holder must get its lock again there, and the waiter must not.
 @test "H38 the new master has only the lock of the holder before: the present holder keeps it" {
     replica_by_link one
     stay before k --lease 9s
@@ -97,6 +99,8 @@ take_over() {
     handed_over
 }
 
+# Of two replicas, the promoted one was cut off and has not got the lock. The holder's next renewal
+# makes the lock there, before another client can acquire it.
 @test "H36 H37 of two replicas the one without the lock is promoted: the lock is renewed there" {
     number=$(free_ports 1)
     replica_start one

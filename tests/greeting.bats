@@ -28,9 +28,9 @@ through_relay() {
     trips=$(tail -n 1 "$RELAYED")
 }
 
-# costs TRIPS COMMAND...: round trips once connected. A run of two ends before it listens: once more
-# where the machine stood still.
-costs() {
+# takes_round_trips TRIPS COMMAND...: round trips once connected. A run of two ends before it
+# listens: once more where the machine stood still.
+takes_round_trips() {
     local start passed=1000
     until ((passed < 900)); do
         start=$(now_ms)
@@ -44,36 +44,38 @@ costs() {
 @test "a run is two round trips: one to start, one to end, in any database" {
     for db in 0 3; do
         through_relay $db rlock run k -- true # the server knows the scripts from here on
-        costs 2 rlock run k -- true
-        costs 2 rlock read k -- true
-        costs 2 rlock run --limit 2 other -- true
-        costs 2 rlock run b a c -- true
+        takes_round_trips 2 rlock run k -- true
+        takes_round_trips 2 rlock read k -- true
+        takes_round_trips 2 rlock run --limit 2 other -- true
+        takes_round_trips 2 rlock run b a c -- true
     done
     redis script flush
-    costs 3 rlock run k -- true
-    costs 2 rlock run k -- true
+    takes_round_trips 3 rlock run k -- true
+    takes_round_trips 2 rlock run k -- true
 }
 
 @test "a run that lasts for longer than a second costs one round trip more, a shorter one none" {
     through_relay 0 rlock run k -- sleep 1.5 # the server knows the scripts from here on
-    costs 2 rlock run k -- sleep 0.3
-    costs 3 rlock run k -- sleep 4
-    costs 3 rlock run --lease 1h --read k -- sleep 4
-    costs 3 rlock run --no-renew k -- sleep 4
+    takes_round_trips 2 rlock run k -- sleep 0.3
+    takes_round_trips 3 rlock run k -- sleep 4
+    takes_round_trips 3 rlock run --lease 1h --read k -- sleep 4
+    takes_round_trips 3 rlock run --no-renew k -- sleep 4
 }
 
+# Each command but run takes one round trip once it is connected, as it sends its request together
+# with its greeting.
 @test "whatever else is asked of a server is asked in the first round trip" {
     hold a k
     rlock latch set latch 3
     rlock status k
-    costs 1 rlock status k
-    costs 1 rlock latch count-down latch
+    takes_round_trips 1 rlock status k
+    takes_round_trips 1 rlock latch count-down latch
     [[ $(<"$T/out") == 2 ]]
-    costs 1 rlock acquire mine
+    takes_round_trips 1 rlock acquire mine
     owner=$(<"$T/out")
     through_relay 0 rlock renew --owner "$owner" mine
-    costs 1 rlock renew --owner "$owner" mine
-    costs 1 rlock release --owner "$owner" mine
+    takes_round_trips 1 rlock renew --owner "$owner" mine
+    takes_round_trips 1 rlock release --owner "$owner" mine
     is_free mine
 }
 
@@ -95,6 +97,8 @@ does_not_run() {
     run -75 rlock run -n other -- true
 }
 
+# A replica that accepts writes grants the lock, so only its role tells that it is not the place for
+# it: rlock releases the lock, and runs nothing.
 @test "a replica that takes writes: granted, released, and not used" {
     redis replicaof 127.0.0.1 1
     redis config set replica-read-only no

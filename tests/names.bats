@@ -91,18 +91,23 @@ both_move() {
     ! contains "$T/x.err" 'lock lost'
 }
 
+# The server and its replica change their roles, and the name leads to the new master. The holder's
+# lock is renewed there, and the waiter has its turn there.
 @test "H166 a server becomes a replica: holders and waiters go where its name leads now" {
     one_holder_and_waiter
     demote
     both_move
 }
 
+# The server stops, and its replica is promoted, to which the name leads from then on. The holder's
+# lock is renewed there, and the waiter has its turn there.
 @test "H166 a server falls silent: holders and waiters go where its name leads now" {
     one_holder_and_waiter
     freeze
     both_move
 }
 
+# The same with a proxy in place of a name: its address stays, and leads elsewhere.
 @test "H166 a server behind a proxy becomes a replica: holders and waiters go where it leads now" {
     through_proxy
     one_holder_and_waiter
@@ -110,6 +115,7 @@ both_move() {
     both_move
 }
 
+# The same with a proxy in place of a name: its address stays, and leads elsewhere.
 @test "H166 a server behind a proxy falls silent: holders and waiters go where that leads now" {
     through_proxy
     one_holder_and_waiter
@@ -128,6 +134,8 @@ both_move() {
     both_move
 }
 
+# The name has the addresses of the replica and of the master, in either order. Then the two change
+# their roles: the holder and the waiter follow.
 @test "H166 a name that has both addresses: the one that takes writes is found, in whatever order" {
     leads_to b a
     named run -0 rlock run k -- true
@@ -155,6 +163,8 @@ both_move() {
     [[ $status == 0 ]]
 }
 
+# The name leads to a replica, which does not grant. A run waits until it is promoted; with
+# --server-wait 0 it is refused.
 @test "H166 a replica at the start is waited for, and -n waits as well" {
     leads_to b
     for option in -n -w1m; do
@@ -173,6 +183,8 @@ ask_a() {
     [[ $(on a client list | grep -cE ' cmd=(eval|evalsha|exec) ') == "$1" ]]
 }
 
+# Three commands watch the server "a" when it becomes a replica. An owner that then acquires at the
+# new master, and a count there, must come to their notice.
 @test "H166 events, a latch and status --watch go where the name leads now" {
     named rlock latch set l 1
     named bg e rlock events --json

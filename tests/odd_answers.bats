@@ -4,15 +4,15 @@
 load helper
 load latches
 
-# odd KIND: RLOCK_URL leads to such a server.
-odd() {
+# use_odd_server KIND: RLOCK_URL leads to such a server.
+use_odd_server() {
     bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" "$1"
     poll_until 10 listens "$T/odd.sock"
     RLOCK_URL=unix://$T/odd.sock
 }
 
-# asked WORD: how often.
-asked() {
+# times_asked WORD: how often.
+times_asked() {
     grep -cx "$1" "$T/odd.out" || true
 }
 
@@ -24,55 +24,65 @@ rate_is_bounded() {
     finish w
     passed=$(($(now_ms) - start))
     [[ ! -e $T/ran ]]
-    within 1 $((14 + passed / 100)) "$(asked script)"
-    within 1 $((14 + passed / 100)) "$(asked connection)"
+    within 1 $((14 + passed / 100)) "$(times_asked script)"
+    within 1 $((14 + passed / 100)) "$(times_asked connection)"
 }
 
+# A server says again and again that the holder's lease ends in 1 ms. The waiter must not ask as
+# often as that.
 @test "H130 a lease that ends in a ms, again and again: asked at a bounded rate" {
-    odd soon
+    use_odd_server soon
     rate_is_bounded
     [[ $status == 75 ]]
 }
 
+# A server says that it grants nothing for a time that makes no sense. rlock asks at a bounded rate,
+# and says how long it was told to wait.
 @test "H130 a time of grace that is negative or too large: asked at a bounded rate" {
-    odd negative
+    use_odd_server negative
     rate_is_bounded
     [[ $status == 69 ]]
     end_processes
     rm "$T/odd.sock"
-    odd huge
+    use_odd_server huge
     rate_is_bounded
     [[ $status == 69 ]]
     contains "$T/w.err" 'grants nothing new for another 53376d'
 }
 
+# A server says of each request that it has come too late. rlock repeats it at a bounded rate, and
+# then gives up.
 @test "H130 STALE to whatever is asked: asked at a bounded rate" {
-    odd stale
+    use_odd_server stale
     rate_is_bounded
     [[ $status == 69 ]]
     contains "$T/w.err" 'the request took too long'
 }
 
+# A server calls a waiter all the time, each call of which makes it ask. It must ask at a bounded
+# rate.
 @test "H130 a thousand calls a second: asked at a bounded rate" {
-    odd calls
+    use_odd_server calls
     rate_is_bounded
     [[ $status == 75 ]]
 }
 
+# A server sends each answer twice, so that the second one would be taken for that to the next
+# request. rlock must connect anew, and not too often.
 @test "H4 each answer twice: the connection is not used again" {
-    odd twice
+    use_odd_server twice
     rate_is_bounded
-    [[ $(asked connection) -ge 2 ]]
+    [[ $(times_asked connection) -ge 2 ]]
 }
 
 @test "H4 an answer to another request is not taken for the one that is awaited" {
-    odd other
+    use_odd_server other
     says 69 "the server's answer makes no sense" run -n --connect-timeout 3s k -- touch "$T/ran"
 }
 
 @test "an error of 2,000 characters is shown whole, in one line that colours nothing" {
     local words
-    odd long
+    use_odd_server long
     words='it answers with an error: ERR \\x1b\[31mred( word){396} the end$'
     says 69 "^rlock: k: unix://$T/odd.sock: $words" run -n --server-wait 0 k -- touch "$T/ran"
     [[ ! -e $T/ran ]]
@@ -84,14 +94,14 @@ rate_is_bounded() {
     stderr_line 'the server said: ERR \\x1b\[31mred( word){396} the end$'
 }
 
-# lying WORD [TIMES]: through_proxy leads through such a proxy to the real server.
-lying() {
+# start_lying_proxy WORD [TIMES]: through_proxy leads through such a proxy to the real server.
+start_lying_proxy() {
     bg_prints lying python3 -u "$TESTS/lying_proxy.py" "$REDIS_SOCK" "$@"
     through_proxy=redis://rlock:pw@127.0.0.1:$(head -n 1 "$T/lying.out")
 }
 
 @test "H156 an error for a grant: it may be done, and is released" {
-    lying GRANTED
+    start_lying_proxy GRANTED
     says 69 'it answers with an error: ERR Connection timed out' run -n -u "$through_proxy" k -- \
         touch "$T/ran"
     contains "$T/lying.out" lost
@@ -100,7 +110,7 @@ lying() {
 }
 
 @test "H156 an error for a release that was done: no loss is reported" {
-    lying RELEASED
+    start_lying_proxy RELEASED
     run -0 --separate-stderr rlock run -u "$through_proxy" k -- true
     contains "$T/lying.out" lost
     [[ $stderr == "" ]]
@@ -108,7 +118,7 @@ lying() {
 }
 
 @test "H156 an error for a renewal that was done: the holder listens to its server again" {
-    lying RENEWED
+    start_lying_proxy RENEWED
     RLOCK_URL=$through_proxy stay a k --lease 9s -v
     poll_until 30 contains "$T/lying.out" lost
     renews a
@@ -118,7 +128,7 @@ lying() {
 }
 
 @test "H156 an error for a count of a latch is settled by another count: it counts once" {
-    lying LATCH
+    start_lying_proxy LATCH
     rlock latch set k 3
     run -0 --separate-stderr rlock latch count-down -u "$through_proxy" k
     contains "$T/lying.out" lost

@@ -210,8 +210,8 @@ EOF
     [[ ! $stderr ]]
 }
 
-# lost TEXT COMMAND...: the answer to the request with TEXT is lost, and its connection.
-lost() {
+# with_lost_answer TEXT COMMAND...: the answer to the request with TEXT is lost, and its connection.
+with_lost_answer() {
     fault pass
     fault on up "$1" cut down 0 close
     quiet 0 "${@:2}" -u "redis://rlock:pw@${proxy[proxy]}"
@@ -221,9 +221,9 @@ lost() {
     rlock run k -- true
     start_proxy
     for name in k 'k*'; do
-        lost vanished pause "$name" 1h -m vanished
+        with_lost_answer vanished pause "$name" 1h -m vanished
         run -75 rlock run -n k -- true
-        lost resume resume "$name"
+        with_lost_answer resume resume "$name"
         run -0 rlock run -n k -- true
         run -1 rlock resume "$name"
     done

@@ -251,6 +251,8 @@ none_executed() {
     [[ $(cat "$LOG"* | cut -d ' ' -f 1 | sort -u | grep -c ^a) == 0 ]]
 }
 
+# The command's file is at a server that does not answer, so that executing it hangs: it must not
+# begin once the lock is lost.
 @test "place: a file server that does not answer when the command is executed" {
     run_rlock_under env
     slow=$T CONTEND=asked_for exclusion

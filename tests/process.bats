@@ -262,6 +262,8 @@ ended_by_agent() {
     ends_with a 4
 }
 
+# Fifty orphans of the command end, which rlock inherits, and thirty runs end: neither leaves a
+# process that was not waited for.
 @test "H106 no zombies, neither the command's orphans nor rlock's own" {
     bg_up a rlock run k -- bash -c "for i in {1..50}; do (true & ) ; done; : >'$T/a.up'; sleep 300"
     poll_until 5 eval '! ps -o stat= --ppid "${pid[a]}" | grep Z'

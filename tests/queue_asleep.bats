@@ -3,6 +3,8 @@
 load helper
 load waiters
 
+# A waiter and its agent are stopped for longer than a place is kept: the next one has the lock.
+# When it continues, it is in front again of those that came after it.
 @test "H63 a waiter that slept too long loses its place, not its turn" {
     hold a k --lease 60s
     queue asleep k

@@ -44,6 +44,8 @@ signal_nodes() {
     run -0 rlock force-release --now --yes k
 }
 
+# Two of five servers get their requests, or their answers arrive, 12 s late: the run does not wait
+# for them, and what it has asked of them is released later.
 @test "H85 slow nodes cost nothing, and what they were asked late leaves nothing" {
     behind_proxy 3
     behind_proxy 5
@@ -89,6 +91,8 @@ up_for() {
     poll_until 5 nothing_at k 1 2 4 5
 }
 
+# Two of three servers answer so late that most of a lease of 3 s is over: the command must not
+# start with the rest.
 @test "H81 a majority that comes when most of the lease is over is none" {
     use_nodes_1_to_3
     behind_proxy 2

@@ -13,8 +13,8 @@ party() {
         echo -$1 >>'$LOG'"
 }
 
-# go NAME...: let them end.
-go() {
+# let_end NAME...: let them end.
+let_end() {
     local name
     for name; do
         : >"$T/go.$name"
@@ -25,12 +25,12 @@ in_log() {
     grep -qsxF -- "$1" "$LOG"
 }
 
-is_in() {
+has_lock() {
     poll_until "${2:-10}" in_log "+$1"
 }
 
 # A waiting one: NAME and how many wait then.
-waits() {
+waiting_are() {
     poll_until 10 has_waiters k "$1"
 }
 
@@ -43,34 +43,37 @@ log_is() {
     }
 }
 
+# Two readers have the lock together. A writer comes in only when the last of them has left.
 @test "readers share; a writer waits for all of them" {
     reader r1
-    is_in r1
+    has_lock r1
     reader r2
-    is_in r2
+    has_lock r2
     writer w
-    waits 1
+    waiting_are 1
     run -75 rlock run -n k -- true
-    go r1
+    let_end r1
     finish r1
     run -0 waiters k
     [[ $output == 1 ]]
-    go r2 w
+    let_end r2 w
     done_well r2 w
     log_is +r1 +r2 -r1 -r2 +w -w
 }
 
+# Of two readers one is killed with its agent. A writer waits for the other one only, once the lease
+# of the dead one is over.
 @test "H67 a dead reader goes at the end of its own lease, while others live on" {
     reader dead --lease 6s
-    is_in dead
+    has_lock dead
     reader r
-    is_in r
+    has_lock r
     writer w
-    waits 1
+    waiting_are 1
     kill_both dead
-    go r
-    is_in w
-    go w
+    let_end r
+    has_lock w
+    let_end w
     done_well r w
 }
 
@@ -96,13 +99,15 @@ log_is() {
     done
 }
 
+# A reader's command asks for the same lock, shared, while a writer waits. The nested reader goes
+# first: otherwise both would wait for each other.
 @test "H69 a reader's own reader does not wait behind a writer" {
     bg_up r rlock read k -- sh -c ": >'$T/r.up'; await '$T/go'
         exec rlock read -w 60s k -- sh -c 'echo nested >>\"$LOG\"'"
     writer w
-    waits 1
+    waiting_are 1
     : >"$T/go"
-    go w
+    let_end w
     done_well r w
     log_is nested +w -w
 }
@@ -114,33 +119,37 @@ log_is() {
     is_free k
 }
 
+# A writer ends while a reader that nests in it continues. The rest is shared, so the reader
+# that waits comes in, and the writer behind it does not yet.
 @test "H71 a writer that leaves its own reader behind wakes those that can read" {
     bg w rlock write k -- \
         sh -c "rlock read k -- sh -c \": >'$T/in'; await '$T/go'\" &
         await '$T/in'; await '$T/end'"
     poll_until 10 test -e "$T/in"
     reader r
-    waits 1
+    waiting_are 1
     writer w2
-    waits 2
+    waiting_are 2
     calls_first k touch "$T/end"
-    is_in r
-    go r w2
+    has_lock r
+    let_end r w2
     done_well w r
     run -1 in_log +w2
     : >"$T/go"
     done_well w2
 }
 
+# A writer in the queue is killed with its agent, and a reader comes behind it: that has the lock
+# beside the other reader as soon as the dead writer's place has expired.
 @test "H72 a dead writer in the queue costs the readers behind it ten seconds at most" {
     reader r
-    is_in r
+    has_lock r
     writer dead
-    waits 1
+    waiting_are 1
     reader late
-    waits 2
+    waiting_are 2
     kill_both dead
-    timed 0 20000 is_in late 12
-    go r late
+    timed 0 20000 has_lock late 12
+    let_end r late
     done_well r late
 }

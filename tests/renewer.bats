@@ -96,6 +96,8 @@ END
     alive "${pid[b]}"
 }
 
+# A renewal by hand sets another lease: the renewer, which keeps the lock, goes by that from then
+# on.
 @test "renew --lease from outside is kept to" {
     holding a k --lease 8s
     run -0 rlock renew --owner "$(token_of a)" k

@@ -24,13 +24,13 @@ lacking() {
     stderr_line "$text"
 }
 
-# missed NAME: a request of that was not heard of by the replica, or its server stood still.
-missed() {
+# was_not_heard NAME: a request of that was not heard of by the replica, or its server stood still.
+was_not_heard() {
     grep -qE '(only 0 of 1 replicas have it|no answer in time); trying again' "$T/$1.err"
 }
 
-# left NAME: the replica follows the master no longer, and the master knows.
-left() {
+# has_left_master NAME: the replica follows the master no longer, and the master knows.
+has_left_master() {
     on "$1" replicaof no one >/dev/null
     poll_until 10 eval '[[ $(redis info replication) == *connected_slaves:1* ]]'
 }
@@ -125,7 +125,7 @@ left() {
     replica_start two
     renewed k
     renewed k # the answer to the one before, which counts the replicas, has been read
-    left two
+    has_left_master two
     ends_with a 79 25
     contains "$T/a.err" 'only 1 of 2 replicas has it'
     run -0 rlock run --replicas all k -- true
@@ -137,7 +137,7 @@ left() {
     start_proxy
     stay a k -u "redis://${proxy[proxy]}" --replicas all --lease 15s
     fault refuse
-    left two
+    has_left_master two
     fault pass
     ends_with a 79 25
     contains "$T/a.err" 'only 1 of 2 replicas has it'
@@ -219,7 +219,7 @@ left() {
     last=$(awk 'END { print $3 }' "$LOG")
     ((last - start < 8000000000))
     # Not at the first renewal that failed.
-    missed a
+    was_not_heard a
     # The server itself had it all the time, and grants it after the release.
     work b k 0.2
     finish b
@@ -230,7 +230,7 @@ left() {
     replica_start one
     stay a k --replicas 1 --lease 15s
     kill -STOP "$(replica_pid one)"
-    poll_until 10 missed a
+    poll_until 10 was_not_heard a
     kill -CONT "$(replica_pid one)"
     poll_until 10 contains "$T/a.err" 'back after'
     ends_well a
@@ -256,7 +256,7 @@ left() {
     queued k bg w rlock run --replicas 1 --lease 9s k -- touch "$T/run"
     redis config resetstat >/dev/null
     kill -STOP "$(replica_pid one)"
-    poll_until 20 missed w
+    poll_until 20 was_not_heard w
     (($(redis_calls exec) >= 1))
     [[ ! -e $T/run ]]
     kill -CONT "$(replica_pid one)"

@@ -2,8 +2,8 @@
 
 load helper
 
-# stranger COMMAND...: a user who has not reserved anything.
-stranger() {
+# as_stranger COMMAND...: a user who has not reserved anything.
+as_stranger() {
     XDG_STATE_HOME=$T/stranger "$@"
 }
 
@@ -25,7 +25,7 @@ left_is() {
     status_json staging '.[0] | .holders[0].reserved and .paused == null and (.reserved |
         .user == "'"$(id -un)"'" and .host == "'"$(hostname)"'" and .reason == "load test" and
         .left_ms > 7000000 and .since < .until)'
-    run -75 --separate-stderr stranger rlock run -n staging -- true
+    run -75 --separate-stderr as_stranger rlock run -n staging -- true
     stderr_line "^rlock: staging: not acquired: reserved by $(id -un)@[^ ]* until .* \(.* left\): load test$"
     run -75 rlock run -n --no-reentrant staging -- true
     run -0 rlock read staging -- rlock run -n other -- true
@@ -49,11 +49,11 @@ left_is() {
     says 1 '^rlock: extend: staging: the token of a run' run -q staging -- rlock extend staging 1h
     left_is 2900000 3000000
     by="it is reserved by $(id -un)@[^ ]* until [-0-9: ]+ \([0-9hms]+ left\): load test anew\$"
-    run -1 --separate-stderr stranger rlock extend staging 1h
+    run -1 --separate-stderr as_stranger rlock extend staging 1h
     stderr_line "^rlock: extend: staging is not reserved by you; $by"
-    run -1 --separate-stderr stranger rlock release staging
+    run -1 --separate-stderr as_stranger rlock release staging
     stderr_line "^rlock: release: staging is not reserved by you; $by"
-    run -1 --separate-stderr stranger rlock release --owner $NO_OWNER staging
+    run -1 --separate-stderr as_stranger rlock release --owner $NO_OWNER staging
     stderr_line "^rlock: release: staging is not held by that owner; $by"
     run -0 rlock release staging
     says 1 '^rlock: extend: staging is free; no reservation of yours$' extend staging 1h
@@ -75,7 +75,7 @@ left_is() {
     says 1 '^rlock: extend: .* is not reserved by you; it is held by ' extend 'a\b' 1h
     stderr_line '^hint: rlock force-release KEY$'
     terminate a
-    run -0 stranger rlock run -n staging -- true
+    run -0 as_stranger rlock run -n staging -- true
 }
 
 @test "release without a token and without a reservation: exit 1, and who has it" {
@@ -111,14 +111,14 @@ left_is() {
     queued staging bg r rlock reserve staging 2s -m short
     terminate a
     ends_with r 0
-    run -0 stranger rlock run -w 60s staging -- true
+    run -0 as_stranger rlock run -w 60s staging -- true
     says 1 'is not reserved by you: it was released, or its time is over$' extend staging 1h
 }
 
-# again FLIGHT: a reservation is made once more, through a proxy that loses the answer to that
-# flight; "ends" gets the status, and whether the lock is free then. Fails where there was no such
-# flight.
-again() {
+# reserve_again FLIGHT: a reservation is made once more, through a proxy that loses the answer to
+# that flight; "ends" gets the status, and whether the lock is free then. Fails where there was no
+# such flight.
+reserve_again() {
     local url
     bg proxy python3 "$TESTS/flight_proxy.py" "$REDIS_SOCK" "$1" RST
     poll_until 10 test -s "$T/proxy.out"
@@ -126,7 +126,7 @@ again() {
     if rlock reserve -u "$url" "k$1" 1h -m x && ! contains "$T/proxy.out" reached; then
         rlock reserve --server-wait 0 -u "$url" "k$1" 2h -m y
         ends+=" $?"
-        stranger rlock run -n "k$1" -- true && ends+=free
+        as_stranger rlock run -n "k$1" -- true && ends+=free
     fi
     kill "${pid[proxy]}"
     contains "$T/proxy.out" reached
@@ -135,7 +135,7 @@ again() {
 @test "H1 made again, whatever answer is lost: the KEY stays reserved" {
     export XDG_STATE_HOME=$T/state
     local flight=1 ends=
-    while again "$flight"; do ((++flight < 40)); done
+    while reserve_again "$flight"; do ((++flight < 40)); done
     echo "$ends"
     [[ $ends == *69* && $ends != *free* ]]
 }
@@ -173,7 +173,7 @@ again() {
 @test "a reservation that is over is not a holder that has disappeared" {
     export XDG_STATE_HOME=$T/state
     rlock reserve staging 1s -m 'load test'
-    run -0 stranger rlock run -w 60s staging -- true
+    run -0 as_stranger rlock run -w 60s staging -- true
     run -0 rlock history --json staging
     json 'map(.outcome) == [null, "exit 0"]'
     run -0 rlock metrics

@@ -103,6 +103,8 @@ no_key_is_endless() {
     done
 }
 
+# A user of the server lacks one right that only makes rlock quick: waiting, releasing, timing out
+# and losing a lock work all the same.
 @test "H20 no right to UNSUBSCRIBE: slower, not wrong, and no word of it" {
     lacks unsubscribe
     export RLOCK_URL=$LACKING

@@ -56,32 +56,34 @@ two_lines() {
     done
 }
 
-# late STATUS COMMAND...: begun without a server, it ends with that.
-late() {
+# run_without_server STATUS COMMAND...: begun without a server, it ends with that.
+run_without_server() {
     bg_says a "trying again" rlock "${@:2}" --server-wait 1m
     late_starts
     ends_with a "$1"
     late_ends
 }
 
+# Each command starts without a server, which then starts. It ends as it would have otherwise, and
+# has said two things: that the store is away, and that it is back.
 @test "all commands that ask a store wait for it" {
-    late 0 acquire k
+    run_without_server 0 acquire k
     [[ -s $T/a.out ]]
     two_lines a k
-    late 1 renew --owner $NO_OWNER k
+    run_without_server 1 renew --owner $NO_OWNER k
     two_lines a renew 'not held'
-    late 1 release --owner $NO_OWNER k
+    run_without_server 1 release --owner $NO_OWNER k
     two_lines a release 'not held'
-    late 0 status
+    run_without_server 0 status
     two_lines a status 'no locks'
-    late 1 force-release --now --yes k
+    run_without_server 1 force-release --now --yes k
     two_lines a force-release 'not held'
-    late 0 latch set l 2
+    run_without_server 0 latch set l 2
     two_lines a l
-    late 75 latch wait l -w 0
-    late 0 latch list
+    run_without_server 75 latch wait l -w 0
+    run_without_server 0 latch list
     two_lines a latch 'no latches'
-    late 0 init
+    run_without_server 0 init
     two_lines a init
 }
 
@@ -100,6 +102,7 @@ late() {
     two_lines b status 'no locks'
 }
 
+# A server that starts with much data answers LOADING for a while, which is not an error for rlock.
 @test "a server that is still loading is waited for" {
     late_starts --enable-debug-command yes
     redis-cli -s "$LATE/sock" debug populate 3000 x 10 >/dev/null
@@ -170,6 +173,8 @@ away_for() {
     away_for 2500 run -n --connect-timeout 1s --server-wait 2500ms k -- touch "$T/run"
 }
 
+# The shorter of the time of -w and that of --server-wait ends the wait; without a server it is an
+# outage (69), not a lock that another owner has (75).
 @test "-w bounds the wait for a server as well: exit 69, since an outage is not contention" {
     away_for 1500 run -w 1500ms -E 0 --server-wait 1m k -- touch "$T/run"
     stderr_line "^rlock: k: cannot reach $RLOCK_URL: No such file or directory, for [1-9][0-9]*s\$"

@@ -341,6 +341,8 @@ swallows() {
     run -0 rlock run -n k -- true
 }
 
+# A trigger of the database swallows or changes the rows that rlock writes, without an error. rlock
+# must find that out, and grant nothing.
 @test "a trigger that drops or changes what is written: no lock is granted" {
     each_database
     local when drop='DROP TRIGGER swallow'

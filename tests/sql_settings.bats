@@ -116,6 +116,8 @@ round() {
     settings | awk -v number="$1" '++seen[$1] == number'
 }
 
+# For each database: settings of a session that may change what a statement of rlock means, in two
+# rounds of values, are made the default for all sessions.
 @test "H168 whatever a session's settings are by default, locks work" {
     each_database
     for number in 1 2; do
@@ -156,6 +158,8 @@ only_reads() {
     esac
 }
 
+# A server whose transactions only read by default is treated as a replica: refused, or waited for
+# until that has ended.
 @test "H166 H168 the word that nothing is written is obeyed: by default transactions only read" {
     each_database
     only_reads

@@ -15,9 +15,9 @@ begin_late() {
     LATE_URL=redis://rlock:pw@127.0.0.1:$late_port
 }
 
-# late NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is for
-# connecting: a request is stale only after that, and is sent again after half of it.
-late() {
+# run_through_proxy NAME TIMEOUT OPTION...: a run in the background, through the proxy. TIMEOUT is
+# for connecting: a request is stale only after that, and is sent again after half of it.
+run_through_proxy() {
     bg "$1" rlock run -u "$LATE_URL" --connect-timeout "${@:2}"
 }
 
@@ -25,7 +25,7 @@ late() {
 # asks a to stop; while a cleans up, the first request arrives.
 replaced() {
     keep "$1" EVAL
-    late a "$2" k -- sh -c '
+    run_through_proxy a "$2" k -- sh -c '
         stop() { : >"$T/stops"; await "$T/clean"; echo a ends >>"$LOG"; exit; }
         trap stop TERM
         : >"$T/a.up"
@@ -54,7 +54,7 @@ replaced() {
 dies_releasing() {
     begin_late
     stay a "$key"
-    late w 60s -w "$((2 * try))s" "$key" -- \
+    run_through_proxy w 60s -w "$((2 * try))s" "$key" -- \
         sh -c ": >'$T/w.up'; await '$T/w.go'"
     keep "${pid[w]}" refused=1
     says_late kept
@@ -80,10 +80,12 @@ arrives_in_vain() {
     ends_with w 0
 }
 
+# The first request of -n does not arrive, and the second one is refused. When the first one arrives
+# at last, the lock is free, but must not be granted to a run that has ended.
 @test "H154 H2 a request that was sent twice, and refused, is not granted when it arrives" {
     stay a k
     keep silence EVAL
-    late n 10s -n k -- true
+    run_through_proxy n 10s -n k -- true
     ends_with n 75
     ends_well a
     arrives_in_vain
@@ -94,7 +96,7 @@ arrives_in_vain() {
     local -x SHIM_CLOCK_FILE=$T/clock
     printf '%-31d\n' 3600000 >"$SHIM_CLOCK_FILE"
     keep silence EVAL
-    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so late a 6s k -- sh -c 'sleep 4; exit 9'
+    LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so run_through_proxy a 6s k -- sh -c 'sleep 4; exit 9'
     ends_with a 9
     arrives_in_vain
 }

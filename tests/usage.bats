@@ -8,7 +8,7 @@ setup_file() {
     export RLOCK_URL=unix:///nowhere/at/all
 }
 
-usage() { # the command line is refused with 64 and one line, at most one hint after it
+misuse() { # the command line is refused with 64 and one line, at most one hint after it
     run -64 --separate-stderr rlock "$@"
     [[ $output == "" && ${stderr_lines[0]} == rlock:* && ${#stderr_lines[@]} -le 2 ]]
     [[ ${#stderr_lines[@]} == 1 || ${stderr_lines[1]} == *hint:* || ${stderr_lines[1]} == *help* ]]
@@ -16,35 +16,35 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
 
 @test "a command line without arguments, or with an unknown command or option: exit 64" {
     run -64 rlock
-    usage frobnicate
-    usage --frobnicate
-    usage run
-    usage run --frobnicate k -- true
-    usage run k
-    usage run k true
-    usage run k --
-    usage run -- true
-    usage run -c 'true'
-    usage run k -c
-    usage run k -c true -- true
+    misuse frobnicate
+    misuse --frobnicate
+    misuse run
+    misuse run --frobnicate k -- true
+    misuse run k
+    misuse run k true
+    misuse run k --
+    misuse run -- true
+    misuse run -c 'true'
+    misuse run k -c
+    misuse run k -c true -- true
     [[ $(rlock frobnicate 2>&1) == "rlock: 'frobnicate': unknown command"* ]]
-    usage --url redis://h run -n k -- true
+    misuse --url redis://h run -n k -- true
     [[ $stderr == "rlock: --url: options come after 'run'"$'\n'"hint: rlock run --url redis://h -n k -- true" ]]
-    usage version
+    misuse version
     [[ $stderr == *"did you mean '--version'?" ]]
     [[ $(rlock --frobnicate=1 2>&1) == "rlock: --frobnicate: unknown option"* ]]
 }
 
 @test "another dash in place of --: exit 64, and a hint with the line as it was meant" {
     for dash in — – –- ――; do
-        usage run -n k "$dash" echo 'a b'
+        misuse run -n k "$dash" echo 'a b'
         [[ ${stderr_lines[0]} == "rlock: run: no COMMAND: '$dash' is another dash than --" ]]
         [[ ${stderr_lines[1]} == "hint: rlock run -n k -- echo 'a b'" ]]
     done
-    usage run k — echo 'a\b'
+    misuse run k — echo 'a\b'
     [[ ${stderr_lines[1]} == 'hint: rlock run [OPTIONS] KEY -- COMMAND' ]] # messages show \ escaped
-    usage run k ——x
-    usage run k — sh -c 'echo a'
+    misuse run k ——x
+    misuse run k — sh -c 'echo a'
     [[ $stderr == *"'—' is another dash than --"$'\n'"hint: rlock run k -- sh -c 'echo a'" ]]
     export RLOCK_URL=unix://$REDIS_SOCK
     says 0 "^rlock: run: '–n' begins with another dash than that of an option$" run –n k -- true
@@ -60,7 +60,7 @@ usage() { # the command line is refused with 64 and one line, at most one hint a
     local words owner
     for words in acquire renew release resume 'extend -q' 'pause -m x' 'reserve -m x' limit \
         'latch delete' 'latch wait' 'latch count-down' 'latch status' 'history --plot'; do
-        usage $words k k
+        misuse $words k k
     done
     export RLOCK_URL=unix://$REDIS_SOCK
     owner=$(rlock acquire k)
@@ -130,9 +130,9 @@ END
 }
 
 @test "KEYs on both sides of -c are 64: the command is not quoted" {
-    usage run deploy -c ./deploy.sh production
+    misuse run deploy -c ./deploy.sh production
     [[ $stderr == *"both sides of -c"*$'\n'"hint: quote the command, or put KEYs before -c" ]]
-    usage read a b --no-wait -c true --quiet c
+    misuse read a b --no-wait -c true --quiet c
     export RLOCK_URL=unix://$REDIS_SOCK
     prints 0 'b a' run b a -c 'echo "$RLOCK_KEY"'
     prints 0 'b a' run -n -c 'echo "$RLOCK_KEY"' b a
@@ -162,35 +162,35 @@ END
 }
 
 @test "a wrong command or option is answered with the one that was meant" {
-    usage ls
+    misuse ls
     [[ $stderr == *"did you mean 'status'?"* ]]
-    usage unlock
+    misuse unlock
     [[ $stderr == *"did you mean 'release' or 'force-release'?"* ]]
-    usage statsu
+    misuse statsu
     [[ $stderr == *"did you mean 'status'?"* ]]
-    usage STATUS
+    misuse STATUS
     [[ $stderr == *"did you mean 'status'?"* ]]
-    usage help statsu
+    misuse help statsu
     [[ $stderr == *"did you mean 'status'?"* ]]
-    usage help frobnicate
+    misuse help frobnicate
     [[ $stderr == *'hint: rlock help' ]]
-    usage config leese
+    misuse config leese
     [[ $stderr == *"did you mean 'lease'?"* ]]
-    usage run -u redis://a,b k -- true
+    misuse run -u redis://a,b k -- true
     [[ $stderr == *'--url has several hosts ('* ]]
-    usage deploy -- echo 'a b'
+    misuse deploy -- echo 'a b'
     [[ ${stderr_lines[1]} == "hint: rlock run deploy -- echo 'a b'" ]]
     for slip in leese:lease wiat:wait waitt:wait no-wiat:no-wait; do
-        usage run "--${slip%:*}" 3s k -- true
+        misuse run "--${slip%:*}" 3s k -- true
         [[ $stderr == *"unknown option --${slip%:*}; did you mean --${slip#*:}?"* ]]
     done
-    usage run --frobnicate k -- true
+    misuse run --frobnicate k -- true
     [[ $stderr != *'did you mean'* ]]
     for words in 'run k --wait' 'run -n k --label' 'run k -E' 'acquire k --lease' 'fence PATH -w'; do
-        usage $words -- true
+        misuse $words -- true
         [[ $stderr == *": option ${words##* } needs an argument"* ]]
     done
-    usage run --wait k -- true
+    misuse run --wait k -- true
     [[ $stderr == *"--wait 'k' is not a duration"* ]]
 }
 
@@ -199,7 +199,7 @@ END
     for words in 'run -w 9999999d k -- true' 'reserve k 9999999d -m x' 'latch set k 1 --ttl 9999999d' \
         'check --held 9999999d k' 'fence -w 9999999d --token 1 f' 'history --since 9999999d'; do
         read -r -a words <<<"$words"
-        usage "${words[@]}"
+        misuse "${words[@]}"
         [[ $stderr == *"'9999999d' is longer than ten years"* ]]
     done
 }
@@ -212,17 +212,17 @@ END
         [[ $output == "$key" ]]
     done
     for key in '' 'a b' 'a{b' $'\xff\xfe' "0$long"; do
-        usage run "$key" -- true
+        misuse run "$key" -- true
     done
-    usage force-release --now --yes 'a b'
+    misuse force-release --now --yes 'a b'
     prints 0 90000 run --lease=1m30s k -- sh -c 'echo $RLOCK_LEASE_MS'
 }
 
 @test "wrong usage of status and force-release: exit 64" {
-    usage status --frobnicate
-    usage status --watch=x
-    usage force-release --now --yes
-    usage force-release --frobnicate k
+    misuse status --frobnicate
+    misuse status --watch=x
+    misuse force-release --now --yes
+    misuse force-release --frobnicate k
 }
 
 @test "a server that is not there: exit 69, its address, a hint, and the command is not run" {

@@ -153,6 +153,8 @@ hand_overs() {
     done
 }
 
+# The waiter, whose lock became free without its notice, is ended by a signal while its last request
+# is in a server that stands still. That request is granted later: the lock must be released.
 @test "H64 a signal while a server stands still that lacks the script of a release: none is held" {
     redis script flush
     hold a k --lease 60s

@@ -219,6 +219,7 @@ they_go_on() {
     ends_with w 0 20
 }
 
+# The server of a holder and a waiter falls silent when the name leads to another one.
 @test "H166 ZooKeeper: a name leads to another server: holders and waiters go there" {
     named_servers
     one_holder_and_waiter
@@ -227,6 +228,7 @@ they_go_on() {
     they_go_on 3
 }
 
+# As above, but at the old address connections are refused.
 @test "H166 ZooKeeper: the same, and the old address is another's, or refuses" {
     named_servers
     one_holder_and_waiter
@@ -235,6 +237,8 @@ they_go_on() {
     they_go_on 3
 }
 
+# The name cannot be looked up, in three ways, when a holder and a waiter exist: they continue with
+# the server that they know.
 @test "H166 ZooKeeper: the name service fails, or does not know the name: what was known is kept" {
     named_servers
     export SHIM_DNS_FILE=$T/silent
