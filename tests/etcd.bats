@@ -393,6 +393,36 @@ def changed(answer):
     run -0 rlock run -n k -- true
 }
 
+# sends_twice WORD: such a relay, which does as a proxy that has lost an answer, and asks once more:
+# the first write with that WORD has been done when the member is asked for it by the client.
+sends_twice() {
+    relay_through '
+import re
+said, left = {}, [1]
+def changed(answer):
+    return answer
+def asked(question, client):
+    said[client] = said.get(client, b"") + question
+    if left and sys.argv[2].encode() in question:
+        left.pop()
+        with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as twin:
+            twin.sendall(said[client])
+            heard = b""
+            while not re.search(rb"\x10\x01\x1a.\x12", heard, re.DOTALL):
+                heard += twin.recv(65536)
+        print("twice")
+    return question' "$1"
+}
+
+@test "H1 a release that a proxy sends twice, as the first answer is lost, is done" {
+    run -0 rlock acquire --lease 1m k
+    owner=$output
+    sends_twice r:0
+    run -0 rlock release -u "${RLOCK_URL/:${port[1]}/:$relay}" --owner "$owner" k
+    contains "$T/relay.out" twice
+    run -0 rlock run -n k -- true
+}
+
 # The first connection asks for the time.
 begin_late() {
     start_late "${port[1]}" 2

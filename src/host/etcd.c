@@ -1,6 +1,7 @@
 /* Records in etcd. A unit is read by one request and written by another, on condition that none of
  * its keys has changed meanwhile (mod_revision): nothing is locked, and a request that arrives
- * twice, or late, does nothing. Leases count as clockless.h says. The messages of a unit are put
+ * twice, or late, does nothing. If the second one is answered, its refusal tells the records that
+ * the first one has written. Leases count as clockless.h says. The messages of a unit are put
  * into keys that those who wait watch, the bells of a lock. It has 16, so that a message to one
  * waiter does not wake all. */
 #include <inttypes.h>
@@ -633,7 +634,7 @@ static struct strbuf commit_request(const struct unit *unit, char **texts, size_
         room--;
     }
     *rung = add_bells(&txn, unit, texts, 0, room);
-    for (size_t i = 0; i < unit->count && unit->guessed; i++)
+    for (size_t i = 0; i < unit->count; i++)
         add_range(&txn, FAILURE, unit->keys[i].name);
     return txn;
 }
@@ -674,6 +675,28 @@ static void note_refusal(const struct unit *unit, struct slice answer)
     etcd.refusal_told = true;
 }
 
+/* Returns the revision at which the unit was written, if its refusal tells the records that it was
+ * to write, as when a proxy has asked twice; 0: another unit was quicker. No two units write the
+ * same, as a record has the time of each change. texts: as of commit_request(). */
+static int64_t written_before(const struct unit *unit, char *const *texts, struct slice answer)
+{
+    struct protobuf_field field;
+    int64_t revision = 0;
+    size_t told = 0;
+
+    while (told < unit->count && protobuf_take(&answer, &field)) {
+        if (field.number != RESPONSES)
+            continue;
+        struct slice row = row_of(field.bytes), text = protobuf_find(row, KV_VALUE).bytes;
+        const char *wanted = texts[told++];
+        if (wanted && !slice_equal(text, slice_of(wanted)))
+            return 0;
+        if (wanted)
+            revision = protobuf_find(row, KV_MOD_REVISION).value;
+    }
+    return revision;
+}
+
 /* Tells the messages from number "rung" on. One that is lost costs a waiter's heartbeat. */
 static void ring_rest(const struct unit *unit, char *const *texts, size_t rung)
 {
@@ -698,11 +721,15 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     struct strbuf txn = commit_request(unit, texts, &rung);
     struct slice answer;
     bool answered = transact(&txn, HTTP_WRITES, &answer, fault);
-    bool done = answered && protobuf_find(answer, SUCCEEDED).value;
+    int64_t revision = 0; /* at which it is written; 0: it is not */
+    if (answered)
+        revision = protobuf_find(answer, SUCCEEDED).value
+                       ? protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value
+                       : written_before(unit, texts, answer);
+    bool done = revision > 0;
 
     if (done) {
-        commit_done(unit, texts,
-                    protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value);
+        commit_done(unit, texts, revision);
         ring_rest(unit, texts, rung);
         if (unit->count > 0 && random() % PURGE_EVERY == 0)
             purge_expired(unit->keys[0].name);
