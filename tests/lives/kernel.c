@@ -439,17 +439,6 @@ static void end_actor_at(struct proc *process, int64_t when)
     world_at(when, on_actor_timer, timed_new(process));
 }
 
-/* A process of others, which ends soon, or later. */
-static struct proc *stranger_new(const char *name)
-{
-    struct proc *stranger = process_new(STRANGER, 1, NULL);
-
-    strcpy(stranger->name, name);
-    kernel.strangers++;
-    end_actor_at(stranger, world.now + chance_below(one_in(2) ? 100 * MS : 20 * SEC));
-    return stranger;
-}
-
 /* The next process gets it, or a stranger at once. */
 static void reuse_number(void *arg)
 {
@@ -460,14 +449,11 @@ static void reuse_number(void *arg)
     kernel.next_pid = former->pid;
     if (one_in(3))
         return;
-    const struct proc *stranger = stranger_new(one_in(2) ? "stranger" : former->name);
+    struct proc *stranger = process_new(STRANGER, 1, NULL);
+    strcpy(stranger->name, one_in(2) ? "stranger" : former->name);
+    kernel.strangers++;
     trace("a stranger has the number %d", stranger->pid);
-    if (one_in(2))
-        return;
-    struct proc *other = stranger_new("stranger");
-    other->group = stranger->group;
-    other->session = stranger->session;
-    trace("another one is in its group: %d", other->pid);
+    end_actor_at(stranger, world.now + chance_below(one_in(2) ? 100 * MS : 20 * SEC));
 }
 
 void process_inherit_environment(struct proc *child, const struct proc *parent)

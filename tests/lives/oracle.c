@@ -461,30 +461,18 @@ static bool has_looked_since(const struct proc *guard, int64_t since)
     return guard->calls > CALLS_KEPT && guard->called[guard->calls % CALLS_KEPT] > since;
 }
 
-/* Of its session. */
-static bool has_leader(const struct proc *process)
-{
-    const struct proc *leader = process_find(process->session);
-
-    return leader && process_exists(leader);
-}
-
 /* The group's number is one that a process of the run had. Without pidfds, nothing tells the two
  * apart between a look and a signal; nor of a whole group, before Linux 6.9. rlock(7), "No usable
  * /proc": "A process group that has got its number since may then be taken for that of the
- * command." And, of an rlock that is killed: "A process of others whose session has got the number
- * of one that the command had until a moment ago, and whose leader has ended, is killed with
- * them." */
+ * command." */
 static void check_stray(const struct proc *process, const struct run *run, int signo)
 {
     bool blind = kernel.proc == PROC_NONE || kernel.proc == PROC_PROCESSES ||
                  (run && world.now < run->blind_until);
     bool between = !kernel.signals_groups && has_just_slept();
-    bool seen = has_looked_since(kernel.current, process->born);
-    bool tells = process->kind == STRANGER && seen && (!blind || process->pid == process->group);
-    bool orphaned = process->kind == STRANGER && run && run->killed && !has_leader(process);
+    bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
 
-    if (orphaned || ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells))
+    if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
         note_stray(process->run);
     else if (run)
         fail("run %d sends signal %d to process %d of others", run->number, signo, process->pid);
