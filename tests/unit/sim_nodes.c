@@ -346,7 +346,7 @@ static struct sim_message *begin(struct sim_link *link, const struct operation *
         return NULL;
     }
     loop_arm(link->node->loop, &link->timer, until);
-    bool connects = !link->greeted && node->still.ns > now.ns;
+    bool connects = !link->greeted;
     link->greeted = link->report.sent = !connects;
     link->message = post(link, operation->verb, operation_lock(operation),
                          operation->verb == VERB_RELEASE ? &no_terms : operation->terms);
@@ -382,9 +382,10 @@ static enum release_sent link_release_nowait(struct store *base,
     loop_disarm(link->node->loop, &link->timer);
     forget_message(link);
     link->done = NULL;
-    if (!link->node->down && !silent)
+    bool up = link->greeted && !link->node->down;
+    if (up && !silent)
         post(link, VERB_RELEASE, request->lock, &no_terms)->uncertain = true;
-    return link->node->down ? RELEASE_UNSENT : RELEASE_SENT;
+    return up ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
 static void take_out(struct sim_link *link)

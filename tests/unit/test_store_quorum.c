@@ -406,9 +406,10 @@ static void simulation_close(struct simulation *sim)
 /* Steps, one after the other: "a" the client acquires the lock, "r" it releases it, "x" its process
  * is killed, and another one takes over, "X" one that has the order to release from the start;
  * "q" its process ends as soon as its keeper is over, "tMS" time passes, "sMS" the first node
- * stands still for so long; of the nodes with these numbers, "k" kills them, "e" takes the entry
- * away, "d" deletes it, "m" loses their answers, or no longer. "wanted": how the client ended, or
- * what it does, whether it was told that the lock is lost, and how many nodes have an entry. */
+ * stands still for so long, "fMS" all on the way to it or from it takes so long; of the nodes with
+ * these numbers, "k" kills them, "e" takes the entry away, "d" deletes it, "m" loses their answers,
+ * or no longer. "wanted": how the client ended, or what it does, whether it was told that the lock
+ * is lost, and how many nodes have an entry. */
 static const struct {
     const char *name;
     size_t nodes;
@@ -439,6 +440,8 @@ static const struct {
      "a t100 s300 x r q t1000", "released, on 0"},
     {"so does one that the next process begins with", 5, 30 * S, "a t100 s300 X r q t1000",
      "released, on 0"},
+    {"so does one when the node has not answered the next process yet", 5, 30 * S,
+     "a t100 s6000 x t7000 f20 r q t1000", "released, on 0"},
     /* At the first renewal, not the one after it. */
     {"an entry lost on one node is made again", 3, 3 * S, "a d0 t3000", "holds, on 3"},
 };
@@ -463,6 +466,7 @@ static void take_step(struct simulation *sim, const char *step)
         break;
     case 'X': client_replace(client, true); break;
     case 't': simulation_turn(sim, atoi(step + 1) * MS); break;
+    case 'f': sim->nodes[0].fastest = atoi(step + 1) * MS; break;
     case 's': sim->nodes[0].still = moment_plus(loop_now(sim->loop), atoi(step + 1) * MS); break;
     default:
         for (const char *number = step + 1; *number > ' '; number++) {

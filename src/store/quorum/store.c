@@ -435,14 +435,15 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
 {
     const struct quorum_round *round = &store->round;
     bool sent = node->member.report->sent;
-    bool is_missing = node->doing.task == VERB_RELEASE ? node->answered && !sent : sent;
+    bool connects = node->doing.task == VERB_RELEASE && !sent && (node->answered || node->unsure);
+    bool is_missing = connects || (node->doing.task != VERB_RELEASE && sent);
 
     /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
      * of the time is left, so that the answer comes in time. */
     if (node->from_dead_agent)
         return moment_until(now_of(store), store->base.operation.until) / 2;
-    /* The release is sent when the node has answered its order before; to a server that does not
-     * know the script it is sent a second time. */
+    /* The release is sent when the node has answered its order before, or has accepted the
+     * connection; to a server that does not know the script it is sent a second time. */
     if (is_missing)
         return quorum_round_extra_time(round);
     return node->answered ? quorum_round_elapsed(round) : 0;
