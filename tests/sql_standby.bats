@@ -164,15 +164,20 @@ unfence() {
     [[ ! -e $T/ran ]]
 }
 
+five_are_granted() { (($(cat "$T"/a*.out | wc -l) >= 5)); }
+
 @test "H146 a synchronous standby is promoted: no lock that was granted is free" {
     local i granted=0
     standby_start
     for i in {1..30}; do
-        bg "a$i" rlock acquire --lease 600s --server-wait 20s "k$i"
+        bg "a$i" rlock acquire --lease 600s --connect-timeout 2m --server-wait 2m "k$i"
     done
-    poll_until 20 test -s "$T/a5.out"
+    poll_until 60 five_are_granted
     database_kill postgresql
     standby 'SELECT pg_promote()' >/dev/null
+    for i in {1..30}; do
+        ! alive "${pid[a$i]}" || kill "${pid[a$i]}" || true
+    done
     for i in {1..30}; do
         finish "a$i" 60
         ((status == 0)) || continue
