@@ -183,7 +183,8 @@ static char *print_number(int64_t number, char out[24])
 static void fill_in(const struct run_messages *messages, const struct run_news *news,
                     const char *form, char *out, size_t size)
 {
-    const struct run_reason *reason = &news->reason;
+    static const struct run_reason none;
+    const struct run_reason *reason = news->reason ? news->reason : &none;
     const struct run_refusal *refusal = news->refusal;
     const char *hint = hint_words(news->cause, news->hint);
     char why[MESSAGE_SIZE] = "", end[40], part[81] = "",
@@ -254,21 +255,28 @@ static enum level level_of(const struct run_messages *messages, const struct wor
     return news->refusal->kept.answer.cause == CAUSE_SUPERSEDED ? WARNING : DETAIL;
 }
 
-/* Words an event of the run, and the hint that belongs to it, if this user wants to know. */
-static void tell_event(void *arg, const struct run_news *news)
+/* Words an event of the run, and the hint that belongs to it. */
+__attribute__((noinline)) static void say_event(const struct run_messages *messages,
+                                                const struct run_news *news, enum level level)
 {
-    const struct run_messages *messages = arg;
     const struct wording *wording = &wordings[news->event];
-    const enum level level = level_of(messages, wording, news);
     char text[MESSAGE_SIZE], hint[MESSAGE_SIZE];
 
-    /* Most events of a run that goes well need no words. */
-    if (level == DETAIL && say_verbosity() < SAY_VERBOSE)
-        return;
     fill_in(messages, news, wording->text, text, sizeof text);
     fill_in(messages, news, wording->hint ? wording->hint : "", hint, sizeof hint);
     if (say_at_level(level, text) && *hint)
         say_hint("%s", hint);
+}
+
+/* Says an event if this user wants to know. Most events of a run that goes well need no words, and
+ * no stack for them. */
+static void tell_event(void *arg, const struct run_news *news)
+{
+    const struct run_messages *messages = arg;
+    const enum level level = level_of(messages, &wordings[news->event], news);
+
+    if (level != DETAIL || say_verbosity() >= SAY_VERBOSE)
+        say_event(messages, news, level);
 }
 
 /* -- the line that says why it waits --------------------------------------------------------- */

@@ -34,6 +34,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ struct agent {
     struct loop_io command;     /* a pidfd of it, until it ends */
     bool ended;                 /* the command has, by itself as far as is known */
     struct loop_timer patience; /* with the wait */
-    struct run_news trouble;    /* with the store; RUN_NOTHING: none */
+    struct run_news *trouble;   /* with the store; NULL: none */
     int status;                 /* the exit status where the wait was cancelled here */
 };
 
@@ -95,7 +96,7 @@ static bool was_claimed(const struct agent *agent)
 static void send_report(struct agent *agent, const struct agent_report *report)
 {
     if (agent->presence.state != PRESENCE_DEAD)
-        outbox_send(agent->outbox, report, sizeof *report, -1);
+        outbox_report(agent->outbox, report);
 }
 
 static void send_plain(struct agent *agent, enum report_kind kind)
@@ -103,10 +104,20 @@ static void send_plain(struct agent *agent, enum report_kind kind)
     send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
+/* Notes a report in the shared page, with the reason of its news. */
+static void note_report(struct agent_message *place, const struct agent_report *report)
+{
+    place->report = *report;
+    if (!report->news.reason)
+        return;
+    place->reason = *report->news.reason;
+    place->report.news.reason = &place->reason;
+}
+
 /* Says REPORT_OVER, which the peer finds in the shared page where its message is refused. */
 static void send_last(struct agent *agent, const struct agent_report *over)
 {
-    agent->shared->last = *over;
+    note_report(&agent->shared->last, over);
     atomic_store(&agent->shared->over, true);
     send_report(agent, over);
 }
@@ -114,12 +125,12 @@ static void send_last(struct agent *agent, const struct agent_report *over)
 /* Tells the supervisor why the lock is lost: loss is a REPORT_LOST. */
 static void report_loss(struct agent *agent, const struct agent_report *loss)
 {
-    fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, loss->news.reason.cause));
+    fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, loss->news.reason->cause));
     if (!is_leaving(agent))
         agent->state = LOST;
     atomic_store(&agent->shared->lease_end, 0);
     if (!atomic_load(&agent->shared->lost))
-        agent->shared->loss = *loss;
+        note_report(&agent->shared->loss, loss);
     atomic_store(&agent->shared->lost, true);
     send_report(agent, loss);
 }
@@ -193,7 +204,10 @@ static void on_overdue(struct loop_timer *timer)
     if (agent->waiting.refusal)
         waiting_refused(&agent->waiting, &agent->waiting.refusal->kept.answer, agent->waiting.heard,
                         &agent->shared->overdue);
-    send_report(agent, &(struct agent_report){.kind = REPORT_OVERDUE, .news = agent->trouble});
+    struct agent_report overdue = {.kind = REPORT_OVERDUE};
+    if (agent->trouble)
+        overdue.news = *agent->trouble;
+    send_report(agent, &overdue);
 }
 
 /* Watches the deadline of this lease. The next renewal waits until the supervisor has acknowledged
@@ -254,10 +268,12 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
 static void on_trouble(void *arg, const struct answer *why)
 {
     struct agent *agent = arg;
+    const struct run_reason reason = run_reason_text(why->text);
+    const struct run_news trouble = {.event = RUN_TROUBLE, .reason = &reason};
 
     run_tell_server_said(events_of(agent), why->said);
-    agent->trouble = (struct run_news){.event = RUN_TROUBLE, .reason = run_reason_text(why->text)};
-    tell_news(agent, &agent->trouble);
+    agent->trouble = run_news_keep(agent->trouble, &trouble);
+    tell_news(agent, &trouble);
 }
 
 /* The store answers again: its trouble is over. */
@@ -265,7 +281,8 @@ static void on_recovered(void *arg, int64_t after)
 {
     struct agent *agent = arg;
 
-    agent->trouble.event = RUN_NOTHING;
+    free(agent->trouble);
+    agent->trouble = NULL;
     tell_news(agent, &(struct run_news){.event = RUN_STORE_BACK, .duration = after});
 }
 
@@ -293,27 +310,26 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
         return;
     }
     report_loss(agent, &(struct agent_report){
-                           .kind = REPORT_LOST, .kept = loss->kept, .news.reason = reason});
+                           .kind = REPORT_LOST, .kept = loss->kept, .news.reason = &reason});
     if (agent->watchdog.phase != WATCHDOG_WATCHING)
         return;
     watchdog_lose(&agent->watchdog, SUPERVISOR_REACTS);
     presence_expect(&agent->presence);
 }
 
-/* The keeper's last word: tells the peer how it ended, and ends the agent. */
-static void on_over(void *arg, const struct keeper_end *end)
+/* Says REPORT_OVER, with what has failed. */
+__attribute__((noinline)) static void send_failure(struct agent *agent,
+                                                   const struct keeper_end *end)
 {
-    struct agent *agent = arg;
     struct agent_report over = {.kind = REPORT_OVER};
+    struct run_reason reason;
 
-    waiting_end(&agent->waiting);
-    run_tell_server_said(events_of(agent), end->why->said);
     switch (end->ending) {
     case KEEPER_RELEASED:
-    case KEEPER_CANCELLED: over.status = agent->status; break;
+    case KEEPER_CANCELLED: return;
     case KEEPER_UNRELEASED:
-        over.news.event = RUN_UNRELEASED;
-        over.news.reason = run_reason_text(end->why->text);
+        reason = run_reason_text(end->why->text);
+        over.news = (struct run_news){.event = RUN_UNRELEASED, .reason = &reason};
         break;
     case KEEPER_NOT_ACQUIRED:
         over.status = agent->plan->conflict_status;
@@ -323,10 +339,23 @@ static void on_over(void *arg, const struct keeper_end *end)
         break;
     case KEEPER_FAILED:
         over.status = status_of_cause(end->why->cause);
-        over.news = run_news_failure(end, agent->plan->keeper.request.key_count);
+        over.news = run_news_failure(end, agent->plan->keeper.request.key_count, &reason);
         break;
     }
     send_last(agent, &over);
+}
+
+/* The keeper's last word: tells the peer how it ended, and ends the agent. */
+static void on_over(void *arg, const struct keeper_end *end)
+{
+    struct agent *agent = arg;
+
+    waiting_end(&agent->waiting);
+    run_tell_server_said(events_of(agent), end->why->said);
+    if (end->ending == KEEPER_RELEASED || end->ending == KEEPER_CANCELLED)
+        send_last(agent, &(struct agent_report){.kind = REPORT_OVER, .status = agent->status});
+    else
+        send_failure(agent, end);
     loop_stop(agent->loop);
 }
 
@@ -347,7 +376,7 @@ static void on_alarmed(void *arg)
         return; /* it was told */
     reason.cause = reason.text[0] || !agent->plan->keeper.renew ? RUN_CAUSE_NOT_RENEWED
                                                                 : RUN_CAUSE_WAS_STOPPED;
-    report_loss(agent, &(struct agent_report){.kind = REPORT_LOST, .news.reason = reason});
+    report_loss(agent, &(struct agent_report){.kind = REPORT_LOST, .news.reason = &reason});
 }
 
 /* Releases the lock; tries until the lease ends, but for a second at least, and for RELEASE_NS at
@@ -720,10 +749,9 @@ static void start_agent(struct agent *agent, const struct agent_task *task)
 /* Ends the agent before it has begun, and says why. */
 static int refuse_plan(struct agent *agent, int status, const char *why)
 {
+    const struct run_reason reason = run_reason_text(why);
     const struct agent_report over = {
-        .kind = REPORT_OVER,
-        .status = status,
-        .news = {.event = RUN_FAILED, .reason = run_reason_text(why)}};
+        .kind = REPORT_OVER, .status = status, .news = {.event = RUN_FAILED, .reason = &reason}};
 
     send_last(agent, &over);
     outbox_finish(agent->outbox, REPORT_NS);
@@ -753,6 +781,7 @@ int agent_main(int channel, const void *arg)
     outbox_finish(agent.outbox, REPORT_NS);
     store_close(agent.store); /* a quorum may have something left to say */
     keeper_free(agent.keeper);
+    free(agent.trouble);
     waiting_free(&agent.waiting);
     descendants_free(&agent.descendants);
     outbox_free(agent.outbox);

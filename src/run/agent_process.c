@@ -169,21 +169,22 @@ static bool hear_note(const struct agent_process *agent, struct agent_report *re
         return true;
     }
     if (!agent->lost && atomic_load(&agent->shared->lost)) {
-        *report = agent->shared->loss;
+        *report = agent->shared->loss.report;
         return true;
     }
     if (!agent->gone || agent->over || !atomic_load(&agent->shared->over))
         return false;
-    *report = agent->shared->last;
+    *report = agent->shared->last.report;
     return true;
 }
 
-bool agent_process_hear(struct agent_process *agent, struct agent_report *report)
+bool agent_process_hear(struct agent_process *agent, struct agent_message *message)
 {
-    int none, got = 0;
+    struct agent_report *report = &message->report;
+    int got = 0;
 
     if (!agent->gone)
-        got = channel_receive(agent->channel, report, sizeof *report, &none);
+        got = channel_hear(agent->channel, message);
     /* A process of its own may keep its end of the channel open. */
     agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);
     if (got <= 0)

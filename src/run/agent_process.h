@@ -53,7 +53,7 @@ void agent_process_await(struct agent_process *agent, struct moment since);
  * that does not wait is to answer at once. */
 struct moment agent_process_overdue(const struct agent_plan *plan);
 /* The agent's next report; false if there is none now, or the agent is gone. */
-bool agent_process_hear(struct agent_process *agent, struct agent_report *report);
+bool agent_process_hear(struct agent_process *agent, struct agent_message *message);
 /* Lets go of it, as if this process had died: the agent, if there is one, releases what it has or
  * has asked for, and ends. */
 void agent_process_leave(struct agent_process *agent);

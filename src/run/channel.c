@@ -59,24 +59,41 @@ static ssize_t receive_once(int end, void *message, size_t size, int *fd)
     return got;
 }
 
-/* Receives a message. A process that ends with a message unread makes the next call here fail with
- * ECONNRESET, once, before the messages that it had sent are handed out (unix(7),
- * net/unix/af_unix.c): the last words of an agent must not get lost by that. */
-int channel_receive(int end, void *message, size_t size, int *fd)
+/* Receives a message. Returns its size; 0: none is there, or no memory for it; -1: the other end is
+ * closed. A process that ends with a message unread makes the next call here fail with ECONNRESET,
+ * once, before the messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the last
+ * words of an agent must not get lost by that. */
+static ssize_t receive(int end, void *message, size_t size, int *fd)
 {
     bool reset = false;
     for (;;) {
         ssize_t got = receive_once(end, message, size, fd);
-        if (got == (ssize_t)size)
-            return 1;
         if (got >= 0)
-            return -1;
+            return got > 0 ? got : -1;
         if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOMEM || errno == ENOBUFS)
             return 0;
         if (errno != EINTR && (errno != ECONNRESET || reset))
             return -1;
         reset = errno == ECONNRESET;
     }
+}
+
+int channel_receive(int end, void *message, size_t size, int *fd)
+{
+    ssize_t got = receive(end, message, size, fd);
+    return got > 0 && got != (ssize_t)size ? -1 : (got > 0) - (got < 0);
+}
+
+int channel_hear(int end, struct agent_message *message)
+{
+    int none;
+    ssize_t got = receive(end, message, sizeof *message, &none);
+    bool whole = got == sizeof *message;
+
+    if (got <= 0)
+        return (int)got;
+    message->report.news.reason = whole ? &message->reason : NULL;
+    return whole || got == sizeof message->report ? 1 : -1;
 }
 
 /* -- what is refused ------------------------------------------------------------------------- */
@@ -173,6 +190,20 @@ bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd
     if (posted == REFUSED)
         keep(outbox, message, size, fd);
     return posted != CLOSED;
+}
+
+/* Most reports have no reason: noinline, so that they do not take its stack. */
+__attribute__((noinline)) static bool send_with_reason(struct outbox *outbox,
+                                                       const struct agent_report *report)
+{
+    const struct agent_message message = {*report, *report->news.reason};
+    return outbox_send(outbox, &message, sizeof message, -1);
+}
+
+bool outbox_report(struct outbox *outbox, const struct agent_report *report)
+{
+    return report->news.reason ? send_with_reason(outbox, report)
+                               : outbox_send(outbox, report, sizeof *report, -1);
 }
 
 bool outbox_is_empty(const struct outbox *outbox)

@@ -32,7 +32,13 @@ struct agent_report {
     struct lease lease;
     bool kept; /* LOST: the store has it until the release */
     struct lock_grant grants[LOCK_KEYS_MAX];
-    struct run_news news;
+    struct run_news news; /* after channel_hear() its reason is that of the struct agent_message */
+};
+
+/* A report as it is sent: the reason of its news goes along if there is one. */
+struct agent_message {
+    struct agent_report report;
+    struct run_reason reason;
 };
 
 /* From the supervisor to the agent. */
@@ -65,6 +71,8 @@ bool channel_send(int end, const void *message, size_t size, int fd);
 /* 1: a message of that size; 0: none there now, or no memory for it; -1: the other end is closed.
  * *fd is the descriptor that came along, for the caller to close; -1: none. */
 int channel_receive(int end, void *message, size_t size, int *fd);
+/* The same of a report. */
+int channel_hear(int end, struct agent_message *message);
 
 /* The messages of a process to the other end: those that are refused are kept, and sent later, in
  * their order. */
@@ -75,6 +83,8 @@ void outbox_free(struct outbox *outbox);
 /* Sends a report or an order, now or later: an "fd" must stay open until then, and does not go
  * along if its user has handed over too many. False if the other end is closed. */
 bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd);
+/* The same of a report. */
+bool outbox_report(struct outbox *outbox, const struct agent_report *report);
 /* Whether nothing is kept. A message that may be left out, and could come again and again, is sent
  * only then: the other process may be stopped for days. */
 bool outbox_is_empty(const struct outbox *outbox);
@@ -101,15 +111,16 @@ struct run_shared {
     atomic_int_fast64_t lease_end;
     bool announced;            /* the user has read why the lock is waited for, since it was held */
     struct child_note command; /* of the command's process */
-    struct cgroup cgroup;      /* the command's, from before it is started */
     /* ORDER_RELEASE may come too late for an agent that counts on the lease. */
     atomic_bool to_release;
     struct agent_order release; /* written before that */
     /* REPORT_LOST, REPORT_CLEARED and REPORT_OVER count as said from then on: the kernel may refuse
      * their messages, and the agent acts on the first, and ends soon after the others. */
     atomic_bool lost, cleared, over;
-    struct agent_report loss;   /* REPORT_LOST; written before "lost", once */
-    struct agent_report last;   /* REPORT_OVER; written before "over" */
+    /* Large members come last, so that most runs touch few pages. */
+    struct cgroup cgroup;       /* the command's, from before it is started */
+    struct agent_message last;  /* REPORT_OVER; written before "over" */
+    struct agent_message loss;  /* REPORT_LOST; written before "lost", once */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };

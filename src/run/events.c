@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "os/kernel.h"
@@ -45,18 +46,25 @@ void run_tell_refusal(const struct run_events *events, enum run_event event)
     run_tell_reason(events, event, &why);
 }
 
-struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
+void run_tell_text(const struct run_events *events, enum run_event event, const char *text)
+{
+    const struct run_reason words = run_reason_text(text);
+    run_tell_reason(events, event, &words);
+}
+
+struct run_news run_news_failure(const struct keeper_end *end, size_t key_count,
+                                 struct run_reason *reason)
 {
     size_t key = end->refusal->refused.key;
     bool of_one = end->why->cause == CAUSE_MISFIT && key < key_count;
-    struct run_reason reason = run_reason_text(end->why->text);
 
+    *reason = run_reason_text(end->why->text);
     if (end->far.round_trip)
-        reason = (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
-                                                              : RUN_CAUSE_GRANTED_TOO_LITTLE,
-                                     .duration = end->far.round_trip / NS_PER_MS * NS_PER_MS,
-                                     .lease = end->far.lease,
-                                     .needed = end->far.needed};
+        *reason = (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
+                                                               : RUN_CAUSE_GRANTED_TOO_LITTLE,
+                                      .duration = end->far.round_trip / NS_PER_MS * NS_PER_MS,
+                                      .lease = end->far.lease,
+                                      .needed = end->far.needed};
     return (struct run_news){.event = RUN_FAILED,
                              .key = of_one ? (unsigned)key + 1 : 0,
                              .cause = end->why->cause,
@@ -64,10 +72,19 @@ struct run_news run_news_failure(const struct keeper_end *end, size_t key_count)
                              .reason = reason};
 }
 
-void run_tell_server_said(const struct run_events *events, const char *said)
+struct run_news *run_news_keep(struct run_news *before, const struct run_news *news)
 {
-    const struct run_reason words = run_reason_text(said);
+    struct kept_news {
+        struct run_news news;
+        struct run_reason reason;
+    } *kept = news->event == RUN_NOTHING ? NULL : malloc(sizeof *kept);
 
-    if (*said)
-        run_tell_reason(events, RUN_SERVER_SAID, &words);
+    if (kept)
+        kept->news = *news;
+    if (kept && news->reason) {
+        kept->reason = *news->reason;
+        kept->news.reason = &kept->reason;
+    }
+    free(before);
+    return kept ? &kept->news : NULL;
 }

@@ -125,7 +125,7 @@ struct run_news {
     bool remains;     /* the command has ended; its processes remain */
     enum cause cause;
     enum hint hint;
-    struct run_reason reason;
+    const struct run_reason *reason;   /* borrowed; NULL: none */
     const struct run_refusal *refusal; /* in memory that both processes see */
 };
 
@@ -166,7 +166,7 @@ static inline void run_tell_event(const struct run_events *events, enum run_even
 static inline void run_tell_reason(const struct run_events *events, enum run_event event,
                                    const struct run_reason *reason)
 {
-    const struct run_news news = {.event = event, .reason = *reason};
+    const struct run_news news = {.event = event, .reason = reason};
     run_tell(events, &news);
 }
 
@@ -179,7 +179,18 @@ struct run_reason run_reason_errno(void);
 void run_tell_errno(const struct run_events *events, enum run_event event);
 /* The same, with the name of the system call that a kernel or a sandbox refuses. */
 void run_tell_refusal(const struct run_events *events, enum run_event event);
-/* That the store could not grant a request for so many keys. */
-struct run_news run_news_failure(const struct keeper_end *end, size_t key_count);
+/* In the words of "text". */
+void run_tell_text(const struct run_events *events, enum run_event event, const char *text);
+/* That the store could not grant a request for so many keys. *reason is set, and borrowed. */
+struct run_news run_news_failure(const struct keeper_end *end, size_t key_count,
+                                 struct run_reason *reason);
 /* The server's own words, where it said any. */
-void run_tell_server_said(const struct run_events *events, const char *said);
+static inline void run_tell_server_said(const struct run_events *events, const char *said)
+{
+    if (*said)
+        run_tell_text(events, RUN_SERVER_SAID, said);
+}
+
+/* A copy of the news with their reason, from malloc(), in place of the one that was kept before.
+ * NULL if there are none, or no memory: a guard continues without. */
+struct run_news *run_news_keep(struct run_news *before, const struct run_news *news);

@@ -21,6 +21,7 @@
 #include "run/job.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,15 +56,14 @@ static void tell_stopping(const struct job *job)
     agent_process_tell(job->agent, &stopping, -1);
 }
 
-/* Returns the news, to be repeated later. */
-static struct run_news tell_user(const struct job *job, enum run_event event,
-                                 const struct run_reason *why)
+/* Tells the user, and keeps that to be told again later. */
+static void pronounce(struct job *job, enum run_event event, const struct run_reason *why)
 {
-    const struct run_news news = {
-        .event = event, .remains = job->state == JOB_LINGERING, .reason = *why};
+    const struct run_news verdict = {
+        .event = event, .remains = job->state == JOB_LINGERING, .reason = why};
 
-    run_tell(job->plan->events, &news);
-    return news;
+    run_tell(job->plan->events, &verdict);
+    job->verdict = run_news_keep(job->verdict, &verdict);
 }
 
 _Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
@@ -149,9 +149,10 @@ int job_prepare(struct job *job)
     if (cgroup) {
         if (!job->plan->cgroup)
             cgroup_make(cgroup, CGROUP_IF_DELEGATED);
-        const struct run_reason where = run_reason_text(cgroup->path);
-        run_tell_reason(job->plan->events, cgroup_exists(cgroup) ? RUN_CGROUP : RUN_NO_CGROUP_HERE,
-                        &where);
+        if (cgroup_exists(cgroup))
+            run_tell_text(job->plan->events, RUN_CGROUP, cgroup->path);
+        else
+            run_tell_event(job->plan->events, RUN_NO_CGROUP_HERE);
     }
     return 0;
 }
@@ -161,6 +162,8 @@ void job_free(struct job *job)
     procfs_close(&job->procfs);
     process_list_free(&job->callers);
     process_list_free(&job->asked);
+    free(job->verdict);
+    free(job->trouble);
     child_free(&job->child);
     cgroup_remove(cgroup_of(job));
 }
@@ -367,7 +370,7 @@ static void tell_unstopped(const struct job *job)
 static void time_out(struct job *job, const struct run_reason *why)
 {
     fate_raise(&job->fate, FATE_TIMED_OUT);
-    job->verdict = tell_user(job, RUN_STOPPING, why);
+    pronounce(job, RUN_STOPPING, why);
     if (job->state == JOB_ENDED) /* the agent has ended it */
         tell_unstopped(job);
     else
@@ -414,9 +417,11 @@ void job_remind(const struct job *job)
         [RUN_LOST_CONTINUES] = RUN_LOST_BEFORE,
         [RUN_LOST_STOPPING] = RUN_LOST_STOPPED_BEFORE,
     };
-    struct run_news reminder = job->verdict;
 
-    reminder.event = reminders[job->verdict.event];
+    if (!job->verdict)
+        return;
+    struct run_news reminder = *job->verdict;
+    reminder.event = reminders[reminder.event];
     run_tell(job->plan->events, &reminder);
 }
 
@@ -507,9 +512,22 @@ static void resume_command(struct job *job)
 void job_extend(struct job *job, struct lease lease)
 {
     job->lease = lease;
-    job->trouble[0] = '\0';
+    free(job->trouble);
+    job->trouble = NULL;
     if (job->state == JOB_VERIFYING && !moment_reached(job_term_at(job), moment_now()))
         resume_command(job);
+}
+
+void job_note_trouble(struct job *job, const char *text)
+{
+    free(job->trouble);
+    job->trouble = strdup(text); /* NULL if there is no memory */
+}
+
+/* Few ends are a loss: noinline, so that the others do not take its stack. */
+__attribute__((noinline)) static void lose_for(struct job *job, enum run_cause cause)
+{
+    job_lose(job, &(struct run_reason){.cause = cause});
 }
 
 void job_lose(struct job *job, const struct run_reason *why)
@@ -524,15 +542,15 @@ void job_lose(struct job *job, const struct run_reason *why)
     }
     job->loss = why->cause;
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED || job->cleared) {
-        job->verdict = tell_user(job, RUN_LOST, why);
+        pronounce(job, RUN_LOST, why);
         tell_unstopped(job);
     } else if (!deadline_is_waived(job->plan)) {
-        job->verdict = tell_user(job, RUN_LOST_STOPPING, why);
+        pronounce(job, RUN_LOST_STOPPING, why);
         begin_stopping(job);
     } else {
         if (job->plan->on_lost == ON_LOST_SIGNAL && run_claim_signal(job->agent->shared))
             send_signal(job, job->plan->lost_signal);
-        job->verdict = tell_user(job, RUN_LOST_CONTINUES, why);
+        pronounce(job, RUN_LOST_CONTINUES, why);
         if (job->state == JOB_PAUSED || job->state == JOB_VERIFYING)
             resume_command(job);
     }
@@ -541,7 +559,7 @@ void job_lose(struct job *job, const struct run_reason *why)
 /* The lease has run out, as far as this process knows: it may have been stopped itself. */
 static void run_out(struct job *job)
 {
-    struct run_reason why = run_reason_text(job->trouble);
+    struct run_reason why = run_reason_text(job->trouble ? job->trouble : "");
 
     why.cause = RUN_CAUSE_NOT_RENEWED;
     job_lose(job, &why);
@@ -722,11 +740,10 @@ void job_changed(struct job *job, enum child_change change, int status)
         if (job->state != JOB_STOPPING)
             end_command(job);
         if (job->fault == ETIME) {
-            job_lose(job, &(struct run_reason){.cause = RUN_CAUSE_TOO_LATE});
+            lose_for(job, RUN_CAUSE_TOO_LATE);
         } else if (job->fault) { /* the command was never executed */
-            const struct run_reason why = run_reason_text(strerror(job->fault));
             fate_raise(&job->fate, FATE_NOT_EXECUTED);
-            tell_user(job, RUN_NOT_EXECUTED, &why);
+            run_tell_text(job->plan->events, RUN_NOT_EXECUTED, strerror(job->fault));
         }
     }
 }

@@ -45,12 +45,12 @@ struct job {
     struct moment acquired;
     struct lease lease; /* of the lock, as it is known; MOMENT_NEVER: it has none */
     struct awake stopping_since;
-    struct moment verify_by;  /* while it is stopped, an old lease does no harm */
-    char trouble[FAULT_SIZE]; /* why the lease could not be renewed since; "" */
-    sigset_t handed_on;       /* the signals that it got through this process */
-    bool no_cgroup;           /* the one that is required could not be made */
-    bool told_to_stop;        /* SIGTSTP was one of them */
-    bool had_terminal;        /* before it was paused */
+    struct moment verify_by; /* while it is stopped, an old lease does no harm */
+    char *trouble; /* why the lease could not be renewed since; NULL: it was not tried, or could */
+    sigset_t handed_on; /* the signals that it got through this process */
+    bool no_cgroup;     /* the one that is required could not be made */
+    bool told_to_stop;  /* SIGTSTP was one of them */
+    bool had_terminal;  /* before it was paused */
 
     /* How it went. */
     enum fate fate;
@@ -61,7 +61,7 @@ struct job {
     bool stuck;   /* not all of it could be killed */
     int typed;    /* the signal typed at its terminal that it died of; 0 */
     /* That it was stopped or lost the lock, to be told again when it has ended. */
-    struct run_news verdict;
+    struct run_news *verdict;
 };
 
 /* To be called before this process forks anything; "inherited" is for the caller to set. note:
@@ -85,6 +85,8 @@ void job_extend(struct job *job, struct lease lease);
 /* The lock is lost: tells the user, and ends the command, unless the plan has it continue. Does
  * nothing where no command was started, or that is known. */
 void job_lose(struct job *job, const struct run_reason *why);
+/* Notes why the lease could not be renewed. */
+void job_note_trouble(struct job *job, const char *text);
 /* Forwards a signal that this process got; SIGTSTP stops this process with it. */
 void job_signal(struct job *job, int signo);
 /* Takes a change of the command's state. status: as of waitpid(). */

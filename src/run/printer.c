@@ -120,18 +120,19 @@ static void take_held(struct printer *printer, const struct agent_report *held)
 static void on_report(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;
-    struct agent_report report;
+    struct agent_message message;
+    const struct agent_report *report = &message.report;
 
     (void)events;
-    while (agent_process_hear(printer->agent, &report)) {
-        if (report.kind == REPORT_HELD && printer->state == AWAITING) {
-            take_held(printer, &report);
-        } else if (report.kind == REPORT_PING) {
-            tell_agent(printer, ORDER_PONG, report.lease);
-        } else if (report.kind == REPORT_OVER) {
+    while (agent_process_hear(printer->agent, &message)) {
+        if (report->kind == REPORT_HELD && printer->state == AWAITING) {
+            take_held(printer, report);
+        } else if (report->kind == REPORT_PING) {
+            tell_agent(printer, ORDER_PONG, report->lease);
+        } else if (report->kind == REPORT_OVER) {
             if (printer->state == AWAITING)
-                printer->outcome->status = report.status;
-            run_tell(events_of(printer), &report.news);
+                printer->outcome->status = report->status;
+            run_tell(events_of(printer), &report->news);
         }
     }
     if (printer->agent->over || printer->agent->gone) {
@@ -224,9 +225,9 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
  * process's place, and leave time to kill this one. The report behind the last one is its end. */
 bool printer_confirm(const struct printer_plan *plan, struct printer_outcome *outcome)
 {
-    struct agent_report report;
+    struct agent_message message;
 
-    while (agent_process_hear(&outcome->agent, &report)) {
+    while (agent_process_hear(&outcome->agent, &message)) {
     }
     bool lives = !outcome->agent.gone && !outcome->agent.over;
     atomic_store(&outcome->agent.shared->delivered, lives);

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -54,11 +55,12 @@ struct supervisor {
     bool held;              /* ACQUIRING: the agent says so */
     bool extended;          /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
-    bool kept;                  /* the lock is lost, and the store has it until the release */
-    int end;                    /* of the latest agent that has died, as of waitpid() */
-    struct run_news last;       /* why no command was run */
-    struct run_news trouble;    /* with the store, during a long wait; RUN_NOTHING: none */
-    struct run_news unreleased; /* the agent's last report: why it has not; RUN_NOTHING */
+    bool kept; /* the lock is lost, and the store has it until the release */
+    int end;   /* of the latest agent that has died, as of waitpid() */
+    /* Each NULL where there are none, or there was no memory to keep them. */
+    struct run_news *last;       /* why no command was run */
+    struct run_news *trouble;    /* with the store, during a long wait */
+    struct run_news *unreleased; /* the agent's last report: why it has not released the lock */
     bool done;
     struct moment began;
     struct moment told_of_orphan; /* the agent was, at that time */
@@ -91,7 +93,7 @@ static void report_unreleased(const struct supervisor *s, const struct run_reaso
         run_tell(events_of(s),
                  &(struct run_news){.event = left > 0 ? RUN_UNRELEASED : RUN_UNRELEASED_ENDED,
                                     .duration = left,
-                                    .reason = *why});
+                                    .reason = why});
 }
 
 /* Until when to wait for the answer to a release: until the lease ends, as the lock is free then
@@ -126,8 +128,8 @@ static bool start_release(struct supervisor *s)
     if (s->state != RELEASING)
         s->leave_by = job_is_ended_elsewhere(job) ? job->lease.end : release_by(s);
     s->state = RELEASING;
-    if (s->unreleased.event)
-        report_unreleased(s, &s->unreleased.reason);
+    if (s->unreleased)
+        report_unreleased(s, s->unreleased->reason);
     if (!needs_agent(s) && (s->agent.gone || s->agent.over))
         return false;
     if (s->agent.releasing)
@@ -184,20 +186,20 @@ static void describe_event(struct supervisor *s, struct notice *notice)
 
     switch (notice->event) {
     case NOTICE_WAITING:
-        notice->status = s->trouble.event ? STATUS_UNAVAILABLE : STATUS_NOT_ACQUIRED;
-        news = s->trouble.event ? &s->trouble : NULL;
+        notice->status = s->trouble ? STATUS_UNAVAILABLE : STATUS_NOT_ACQUIRED;
+        news = s->trouble;
         break;
-    case NOTICE_LOST: notice->status = STATUS_LOST, news = &s->job.verdict; break;
-    case NOTICE_TIMED_OUT: notice->status = STATUS_TIMED_OUT, news = &s->job.verdict; break;
+    case NOTICE_LOST: notice->status = STATUS_LOST, news = s->job.verdict; break;
+    case NOTICE_TIMED_OUT: notice->status = STATUS_TIMED_OUT, news = s->job.verdict; break;
     case NOTICE_NOT_ACQUIRED: /* 75 whatever -E says */
         notice->status =
             s->outcome->outcome == OUTCOME_NOT_ACQUIRED ? STATUS_NOT_ACQUIRED : s->outcome->status;
-        news = &s->last;
+        news = s->last;
         break;
     case NOTICE_HELD:
     case NOTICE_EVENTS: break;
     }
-    if (news && news->event)
+    if (news)
         events->word(events->arg, news, notice->message, sizeof notice->message);
     else if (notice->event == NOTICE_WAITING && s->refusal)
         events->word_wait(events->arg, s->refusal, notice->message, sizeof notice->message);
@@ -243,7 +245,7 @@ static void notify_of_state(struct supervisor *s)
         notify_event(s, NOTICE_HELD);
     if (s->job.fate == FATE_LOST)
         notify_event(s, NOTICE_LOST);
-    if (s->job.verdict.event == RUN_STOPPING)
+    if (s->job.verdict && s->job.verdict->event == RUN_STOPPING)
         notify_event(s, NOTICE_TIMED_OUT);
     if (failed && !s->outcome->granted)
         notify_event(s, NOTICE_NOT_ACQUIRED);
@@ -281,18 +283,18 @@ static void hear_over(struct supervisor *s, const struct agent_report *over)
     bool failed = over->news.event != RUN_NOTHING;
 
     if (s->state == RELEASING && failed) {
-        report_unreleased(s, &over->news.reason);
+        report_unreleased(s, over->news.reason);
     } else if (s->state == ACQUIRING) {
         bool refused = over->news.event == RUN_NOT_ACQUIRED;
         s->refusal = over->news.refusal;
-        s->last = over->news;
+        s->last = run_news_keep(s->last, &over->news);
         set_outcome(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
         run_tell(events_of(s), &over->news);
     } else if (wants_lock(s)) {
         if (s->job.cleared)
-            s->unreleased = over->news; /* to be told when its end is */
+            s->unreleased = run_news_keep(s->unreleased, &over->news); /* told with its end */
         else if (failed && needs_agent(s))
-            run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, &over->news.reason);
+            run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, over->news.reason);
         return; /* too early; its end will be noticed */
     }
     finish_run(s);
@@ -319,17 +321,17 @@ static void take_report(struct supervisor *s, const struct agent_report *report)
     case REPORT_NEWS:
         run_tell(events_of(s), &report->news);
         if (report->news.event == RUN_TROUBLE)
-            memcpy(s->job.trouble, report->news.reason.text, sizeof s->job.trouble);
+            job_note_trouble(&s->job, report->news.reason->text);
         break;
     case REPORT_OVERDUE:
         s->refusal = &s->agent.shared->overdue;
-        s->trouble = report->news;
+        s->trouble = run_news_keep(s->trouble, &report->news);
         notify_event(s, NOTICE_WAITING);
         break;
     case REPORT_LOST:
         s->held = false;
         s->kept |= report->kept;
-        job_lose(&s->job, &report->news.reason);
+        job_lose(&s->job, report->news.reason);
         break;
     case REPORT_CLEARED: s->job.cleared = s->release_told = true; break;
     case REPORT_OVER: hear_over(s, report); break;
@@ -341,7 +343,9 @@ static void take_report(struct supervisor *s, const struct agent_report *report)
 /* Tells the user how the agent ended (its status as waitpid() has it), and what follows. */
 static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
 {
-    const struct run_news news = {.event = event, .number = s->end, .reason = run_reason_errno()};
+    const struct run_reason reason = run_reason_errno();
+    const struct run_news news = {.event = event, .number = s->end, .reason = &reason};
+
     run_tell(events_of(s), &news);
 }
 
@@ -427,11 +431,11 @@ static struct moment replace_at(const struct supervisor *s, struct moment now)
  * command, or acknowledges the lease. */
 static void listen_to_agent(struct supervisor *s)
 {
-    struct agent_report report;
+    struct agent_message message;
     bool was_gone = s->agent.gone;
 
-    while (!s->done && agent_process_hear(&s->agent, &report))
-        take_report(s, &report);
+    while (!s->done && agent_process_hear(&s->agent, &message))
+        take_report(s, &message.report);
     /* While this process was paused, leases were not reported; its command may have ended since. */
     struct moment end = {atomic_load(&s->agent.shared->lease_end)};
     s->job.lease.end = moment_max(s->job.lease.end, end);
@@ -694,5 +698,8 @@ void supervisor_run(const struct supervisor_plan *plan, struct supervisor_outcom
     if (s.job.typed && outcome->signal)
         child_signal_group(0, s.job.typed);
     job_free(&s.job);
+    free(s.last);
+    free(s.trouble);
+    free(s.unreleased);
     loop_free(s.loop);
 }

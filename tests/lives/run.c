@@ -72,7 +72,8 @@ static void on_tell(void *arg, const struct run_news *news)
 {
     struct run *run = arg;
 
-    trace("tells %d: cause %d %s", (int)news->event, (int)news->reason.cause, news->reason.text);
+    trace("tells %d: cause %d %s", (int)news->event, news->reason ? (int)news->reason->cause : 0,
+          news->reason ? news->reason->text : "");
     switch (news->event) {
     case RUN_STOP_COMMAND:
     case RUN_STOP_COMMAND_NOT_STARTED:

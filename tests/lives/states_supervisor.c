@@ -71,5 +71,5 @@ unsigned state_detail_of_supervisor(const struct proc *process)
            (job->stop_command.pid > 0) << 2 | job->agent->gone << 3 |
            (job->plan->at_most > 0) << 4 | (job->plan->stop != NULL) << 5 | job->ends_command << 6 |
            job->child.stopped << 7 | s->release_told << 8 | s->kept << 9 | s->agent.over << 10 |
-           (s->unreleased.event != RUN_NOTHING) << 11 | (job->plan->on_lost != ON_LOST_STOP) << 12;
+           (s->unreleased != NULL) << 11 | (job->plan->on_lost != ON_LOST_STOP) << 12;
 }

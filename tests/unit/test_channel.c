@@ -2,6 +2,7 @@
 #include "run/channel.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -69,6 +70,37 @@ static void test_many_references(int *ends)
     loop_free(loop);
 }
 
+/* A report with a reason and one without arrive as they were sent, also where the first is kept. */
+static void test_reports(int *ends)
+{
+    const struct run_reason why = {.cause = RUN_CAUSE_NO_ANSWER, .by = "b", .text = "t"};
+    const struct agent_report plain = {.kind = REPORT_OVER, .status = 3},
+                              reasoned = {.kind = REPORT_LOST, .news.reason = &why};
+    struct loop *loop = loop_new();
+    struct outbox *outbox = outbox_new(loop, ends[0]);
+    struct agent_message heard;
+
+    refusals = 1;
+    send_refusal = ENOBUFS;
+    outbox_report(outbox, &reasoned);
+    outbox_report(outbox, &plain);
+    for (int turn = 0; turn < 100 && !outbox_is_empty(outbox); turn++)
+        loop_run_for(loop, 100 * NS_PER_MS);
+    tap_ok(channel_hear(ends[1], &heard) == 1 && heard.report.kind == REPORT_LOST &&
+               heard.report.news.reason == &heard.reason &&
+               heard.reason.cause == RUN_CAUSE_NO_ANSWER && strcmp(heard.reason.by, "b") == 0 &&
+               strcmp(heard.reason.text, "t") == 0,
+           "a report with a reason");
+    tap_ok(channel_hear(ends[1], &heard) == 1 && heard.report.kind == REPORT_OVER &&
+               heard.report.status == 3 && !heard.report.news.reason,
+           "a report without one");
+    tap_ok(channel_hear(ends[1], &heard) == 0, "no more reports");
+    channel_send(ends[0], &(int){5}, sizeof(int), -1);
+    tap_ok(channel_hear(ends[1], &heard) == -1, "another message is not taken for a report");
+    outbox_free(outbox);
+    loop_free(loop);
+}
+
 /* A closed end is told, and nothing is kept for it. */
 static void test_closed(int end)
 {
@@ -109,9 +141,12 @@ int main(void)
     test_refused(ends, ENOBUFS, 1, "no buffer to send it");
     test_refused(ends, EAGAIN, 3, "a full queue");
     test_many_references(ends);
+    test_reports(ends);
     close(ends[0]);
     tap_ok(channel_receive(ends[1], &nothing, sizeof nothing, &fd) == -1,
            "the other end is closed");
+    tap_ok(channel_hear(ends[1], &(struct agent_message){.report.kind = REPORT_PING}) == -1,
+           "nor does a report come from there");
     test_closed(ends[1]);
     close(ends[1]);
     tap_ok(outbox_finish(NULL, 0), "a process that is alone has nothing left to send");
