@@ -169,6 +169,20 @@ def _(server):
     same([wait(both, B)[0], wait(both, D, 9)[0]].count("GRANTED"), 1)
 
 
+@test("priority: one that comes to wait within a holder does not change how long others are passed")
+def _(lock):
+    lock.acquire(A)
+    lock.acquire(A + ".1")
+    wait(lock, B, -1)
+    wait(lock, C, bound=3000)
+    lock.now += 4000
+    wait(lock, A + ".2")
+    same(order(lock)[1:], [B, C])
+    for owner in (A + ".1", A + ".2", A):
+        lock.release(owner)
+    same([wait(lock, B, -1)[0], wait(lock, C, bound=3000)[0]].count("GRANTED"), 1, "one goes")
+
+
 def all_come(waiters, ms=10000):
     """They call for so long, and each gives the lock back when it has it. waiters: (lock, owner,
     priority) of each."""

@@ -111,8 +111,10 @@ end
 
 -- Lowers lock.bound, for how long (ms) others may pass the waiters of the lock, to what the caller
 -- asks for, which joins them: it is the least that one of them asks for. is_empty: no other client
--- waits, so the caller's bound is the least, whatever was stored. Writes it if it has changed.
+-- waits, so the caller's bound is the least, whatever was stored. Writes it if it has changed. A
+-- caller that nests waits in another queue, which has no bound.
 local function lower_passing_bound(lock, is_empty)
+  if lock.queue.base ~= 'q' then return end
   lists_of(lock) -- loads lock.bound
   local least = is_empty and bound or math.min(bound, lock.bound)
   if least == lock.bound then return end
