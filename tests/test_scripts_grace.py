@@ -94,7 +94,7 @@ def _(server):
 @test("H42 H44 a server that was emptied grants nothing for one lease from the first request on")
 def _(server):
     for notice in (lambda lock: lock.acquire(D, grace=True), lambda lock: lock.renew(D, grace=True),
-                   lambda lock: lock.release(D, bar=1, grace=True)):
+                   lambda lock: lock.release(C, bar=1, grace=True)):
         server.call("FLUSHALL")
         lock = marked(server)
         take(lock, A)
