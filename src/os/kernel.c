@@ -75,26 +75,32 @@ void kernel_wait_while(const int *word, int value, int64_t most)
 }
 
 /* Whether two links of /proc tell two name spaces. A name space of processes has none yet, as a
- * rule, and then the link of what is forked leads nowhere. Reading one costs less than stat(2). */
-static bool differ(const char *name, const char *of_children)
+ * rule, and then the link of what is forked leads nowhere. Reading one costs less than stat(2).
+ * host: that of the host itself, whose number is fixed (linux/proc_ns.h). No process of another one
+ * can fork into it: a name space for children is a new one or one below (unshare(2), setns(2)), so
+ * this process is in it as well. */
+static bool differ(const char *name, const char *of_children, const char *host)
 {
     char own[64], there[64];
     struct stat link;
-    ssize_t size = readlink(name, own, sizeof own),
-            other = readlink(of_children, there, sizeof there);
+    ssize_t other = readlink(of_children, there, sizeof there);
+    int error = errno;
 
+    if (other == (ssize_t)strlen(host) && memcmp(there, host, (size_t)other) == 0)
+        return false;
+    ssize_t size = readlink(name, own, sizeof own);
     if (size < 0)
         return false;
     if (other < 0)
-        return errno == ENOENT && lstat(of_children, &link) == 0;
+        return error == ENOENT && lstat(of_children, &link) == 0;
     return other != size || memcmp(own, there, (size_t)size) != 0;
 }
 
 const char *kernel_forks_elsewhere(void)
 {
-    if (differ("/proc/self/ns/pid", "/proc/self/ns/pid_for_children"))
+    if (differ("/proc/self/ns/pid", "/proc/self/ns/pid_for_children", "pid:[4026531836]"))
         return KERNEL_FORKS_ELSEWHERE;
-    if (differ("/proc/self/ns/time", "/proc/self/ns/time_for_children"))
+    if (differ("/proc/self/ns/time", "/proc/self/ns/time_for_children", "time:[4026531834]"))
         return "what it starts would have another clock than itself: unshare needs --fork";
     return NULL;
 }
