@@ -122,6 +122,8 @@ at_hour() {
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so SHIM_CLOCK_FILE=$T/hour$1 "${@:2}"
 }
 
+# Two hosts' clocks differ by ten minutes, with the store's in the middle. The dead holder's lease
+# of 4 s is over after 4 s, for the other host as well.
 @test "hosts whose clocks are ten minutes apart: times are the store's, a dead holder's lock free" {
     at_hour -300000 at_work a k 100 --lease 4s
     at_hour 300000 queued k bg b rlock run k -- "$RLOCK_TEST_TOOLS/worker" "$LOG" b 0.1
@@ -332,6 +334,7 @@ longer() {
     ctl put "test$BATS_TEST_NUMBER/rlock:{k}" <"$T/record"
 }
 
+# Large answers come in several pieces, for which a client that waits for more would pause.
 @test "a record of more than 16 kB, as of a hundred waiters, is read without a pause of a second" {
     run -0 rlock run k -- true
     for size in 17 20; do
@@ -429,8 +432,8 @@ begin_late() {
     LATE_URL=${RLOCK_URL/:${port[1]}/:$late_port}
 }
 
-# once MARGIN KEY: asks once for KEY, with that margin.
-once() {
+# ask_once MARGIN KEY: asks once for KEY, with that margin.
+ask_once() {
     rlock run -u "$RLOCK_URL?margin=$1" -n "$2" -- true
 }
 
@@ -439,10 +442,10 @@ once() {
     for key in k l; do
         run -0 rlock acquire --lease 2s "$key"
     done
-    poll_until 60 once 1s k
-    run -75 once 1h l
-    run -75 once never l
-    poll_until 60 once 1s l
+    poll_until 60 ask_once 1s k
+    run -75 ask_once 1h l
+    run -75 ask_once never l
+    poll_until 60 ask_once 1s l
 }
 
 @test "H154 a pause, or a latch, that arrives late does not come back when it has ended" {
@@ -473,6 +476,8 @@ passes_by() {
     [[ -z $(ctl get --keys-only --prefix "test$BATS_TEST_NUMBER/${RLOCK_PREFIX:-rlock}:{$1}") ]]
 }
 
+# Each client deletes old records that it happens to pass: one that has expired goes, one that has
+# not stays, also with another prefix.
 @test "a record that has expired, and the bell of its lock, are deleted by and by" {
     put_record old 600000
     ctl put "test$BATS_TEST_NUMBER/rlock:{old}!bell0" rung
@@ -511,8 +516,8 @@ while True:
     [[ $output == *'without an answer; it may be no etcd'* ]]
 }
 
-# another DATA: a member of a cluster of its own, "other", with its data there.
-another() {
+# start_another_member DATA: a member of a cluster of its own, "other", with its data there.
+start_another_member() {
     bg another etcd --name another --data-dir "$1" --unsafe-no-fsync \
         --listen-client-urls "http://$other" --advertise-client-urls "http://$other" \
         --listen-peer-urls "$its_peers" --initial-advertise-peer-urls "$its_peers" \
@@ -524,7 +529,7 @@ another_begins() {
     local free
     read -ra free <<<"$(free_ports 2)"
     other=127.0.0.1:${free[0]} its_peers=http://127.0.0.1:${free[1]}
-    another "$T/another"
+    start_another_member "$T/another"
 }
 
 of_another() {
@@ -556,7 +561,7 @@ has_asked_holder() {
     terminate another
     of_another snapshot restore "$T/snapshot" --data-dir "$T/restored" --name another \
         --initial-cluster "another=$its_peers" --initial-advertise-peer-urls "$its_peers"
-    another "$T/restored"
+    start_another_member "$T/restored"
     of_another put 'rlock:{k}' <"$T/record"
     bg f rlock force-release --yes k
     poll_until 60 has_asked_holder k

@@ -14,8 +14,9 @@ setup() {
     export XDG_RUNTIME_DIR=$T
 }
 
-# without ERRNO CALL,... [COMMAND...]: from now on, rlock runs under that filter, and under COMMAND.
-without() {
+# kernel_refuses ERRNO CALL,... [COMMAND...]: from now on, rlock runs under that filter, and under
+# COMMAND.
+kernel_refuses() {
     printf '#!/bin/bash\nexec %s "$@"\n' \
         "$(printf '%q ' "$RLOCK_TEST_TOOLS/noscall" "$1" "$2" "${@:3}" "$real")" >"$T/$1.$2"
     chmod +x "$T/$1.$2"
@@ -40,14 +41,15 @@ in_each_row() {
     local errno calls real=$RLOCK
     row=0
     while read -r errno calls; do
-        without "$errno" "$calls"
+        kernel_refuses "$errno" "$calls"
         contend $((++row)) "$1" -- ignore
     done < <(rows "${@:2}")
     RLOCK=$real
 }
 
-# all_alone STATUS: each aROW ends with that, before bROW begins, and nothing of it is left.
-all_alone() {
+# each_tree_ended_first STATUS: each aROW ends with that, before bROW begins, and nothing of it is
+# left.
+each_tree_ended_first() {
     local i
     for ((i = 1; i <= row; i++)); do
         ends_with "a$i" "$1" 60
@@ -55,12 +57,14 @@ all_alone() {
     done
 }
 
+# In each row, the kernel refuses one or two calls to rlock. Its command's tree must end all the
+# same before the waiter's command begins.
 @test "H158 H92 kill -9 of rlock, any newer call refused: its tree ends before another begins" {
     in_each_row 25s pairs
     for ((i = 1; i <= row; i++)); do
         kill -KILL "${pid[a$i]}"
     done
-    all_alone 137
+    each_tree_ended_first 137
 }
 
 @test "H158 H93 SIGSTOP of rlock, any of the newer calls refused: its agent ends the tree in time" {
@@ -72,7 +76,7 @@ all_alone() {
         b_begins_after_a "$i"
         kill -CONT "${pid[a$i]}"
     done
-    all_alone 79
+    each_tree_ended_first 79
 }
 
 @test "H158 H124 a lock that is lost, any of the newer calls refused: its tree ends" {
@@ -103,7 +107,7 @@ works_no_more() {
         late=()
         for row in "${left[@]}"; do
             name=${row/ /-}
-            without "${row% *}" "${row#* }"
+            kernel_refuses "${row% *}" "${row#* }"
             bg "$name" rlock run --at-most 1s --kill-after 100ms "$name" -- \
                 "$RLOCK_TEST_TOOLS/worker" "$LOG$name" "$name" forever tree ignore
         done
@@ -120,7 +124,7 @@ works_no_more() {
 @test "H158 no close_range and no /proc: kill -9 of rlock ends the group of its command" {
     unshare --mount true 2>/dev/null || skip "no mount name spaces here"
     real=$RLOCK
-    without $ENOSYS close_range "${no_proc[@]}"
+    kernel_refuses $ENOSYS close_range "${no_proc[@]}"
     bg a rlock run --lease 25s k -- sh -c "'$RLOCK_TEST_TOOLS/worker' '$LOG' a 300 & wait"
     working a
     RLOCK=$real
@@ -140,13 +144,15 @@ none_has() {
     ((seen))
 }
 
+# A descriptor of the caller, here one that has a file locked, must not stay open in any process
+# that outlives the call, though the kernel lacks the call that closes all.
 @test "H158 no close_range: no process that stays keeps a descriptor of the caller" {
     real=$RLOCK
     exec 9>"$T/mine"
     flock 9
     for errno in $ENOSYS $EPERM; do
         echo "--- $errno"
-        without $errno close_range
+        kernel_refuses $errno close_range
         run -0 rlock run --local k -- true
         none_has "$T/mine" rlock-server
         bg s sleep 1000
@@ -177,7 +183,7 @@ none_has() {
         for errno in $ENOSYS $EPERM 13 117 22; do
             # An emulator of processors says so of an option that it does not have.
             [[ $errno != 22 || $row == prctl* ]] || continue
-            without $errno "${row% *}"
+            kernel_refuses $errno "${row% *}"
             refused 71 run k -- touch "$T/ran"
             stderr_line "the operating system refuses: ${row#* }\("
             "$real" status -q k
@@ -198,7 +204,7 @@ none_has() {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # that reads /proc, and waits for a process
     for row in '217 getdents64' '247 waitid' '62 kill' '109 setpgid'; do
         for errno in $ENOSYS $EPERM; do
-            without $errno "${row% *}"
+            kernel_refuses $errno "${row% *}"
             refused 71 run k -- touch "$T/ran"
             stderr_line "the operating system refuses: ${row#* }\("
             refused 71 fence "$T/fence" --token 1 -- touch "$T/ran"

@@ -57,8 +57,8 @@ is_whole() {
 
 # ---------------------------------------------------------------- the stores
 
-# on STORE: RLOCK_URL leads there; its servers have these sockets.
-on() {
+# use_store STORE: RLOCK_URL leads there; its servers have these sockets.
+use_store() {
     case $1 in
     server) RLOCK_URL=unix://rlock:pw@$REDIS_SOCK sockets=("$REDIS_SOCK") ;;
     sentinel) RLOCK_URL=$SENTINEL_URL sockets=("$REDIS_SOCK") ;;
@@ -102,9 +102,9 @@ place_of() {
 
 declare -gA own_status=([itself]=3 [told]=143 [at_most]=124 [continue]=3 [no_renew]=124)
 
-# begin ROW END: in the background. Nothing is renewed before it ends: at a quorum that is emptied
-# server by server, a renewal in between restores the lock, which then is not lost.
-begin() {
+# begin_run ROW END: in the background. Nothing is renewed before it ends: at a quorum that is
+# emptied server by server, a renewal in between restores the lock, which then is not lost.
+begin_run() {
     local row=$1 command options=(--lease 15m) keys trap=:
     mapfile -t keys < <(keys_of "$row")
     command="'$RLOCK_TEST_TOOLS/await' '$T/$row.go'; exit 3"
@@ -121,12 +121,12 @@ begin() {
     bg "$row" rlock run "${options[@]}" "${keys[@]}" -- sh -c "$trap; : >'$T/$row.up'; $command"
 }
 
-begun() {
+has_begun() {
     poll_until 10 test -e "$T/$1.up"
 }
 
-# end ROW END: its command may have ended already, where rlock was told of the loss.
-end() {
+# end_command ROW END: its command may have ended already, where rlock was told of the loss.
+end_command() {
     case $2 in
     told) kill "${pid[$1]}" 2>/dev/null || true ;;
     at_most)
@@ -140,8 +140,8 @@ end() {
 
 # ---------------------------------------------------------------- ways to lose
 
-# lose ROW WAY
-lose() {
+# lose_lock ROW WAY
+lose_lock() {
     case $2 in
     kept) ;;
     forced) rlock force-release --now --yes "$1" >/dev/null 2>&1 ;;
@@ -154,8 +154,8 @@ lose() {
     esac
 }
 
-# ended ROW STATUS
-ended() {
+# run_ended_with ROW STATUS
+run_ended_with() {
     finish "$1" 20
     if [[ $status != "$2" ]]; then
         echo "$STORE, $1: $status instead of $2: $(<"$T/$1.err")"
@@ -167,44 +167,46 @@ ended() {
     local way end ends=(itself told at_most continue) store
     for store in server sentinel cluster several quorum local; do
         rm -f "$T"/*
-        on $store
+        use_store $store
         rlock status >/dev/null # a local server begins
         for way in kept forced deleted taken flushed; do
             for end in "${ends[@]}"; do
-                begin "$way-$end" $end
+                begin_run "$way-$end" $end
             done
         done
         for way in kept forced deleted taken flushed; do
             for end in "${ends[@]}"; do
-                begun "$way-$end"
+                has_begun "$way-$end"
             done
         done
         # The locks that are flushed are last: that takes everything from everybody.
         for way in kept forced deleted taken flushed; do
             for end in "${ends[@]}"; do
-                lose "$way-$end" $way
+                lose_lock "$way-$end" $way
             done
             for end in "${ends[@]}"; do
-                end "$way-$end" $end
+                end_command "$way-$end" $end
             done
             for end in "${ends[@]}"; do
-                [[ $way == kept ]] || ended "$way-$end" 79
+                [[ $way == kept ]] || run_ended_with "$way-$end" 79
                 [[ $way == kept ]] || contains "$T/$way-$end.err" 'lock lost: '
-                [[ $way != kept ]] || ended "$way-$end" "${own_status[$end]}"
+                [[ $way != kept ]] || run_ended_with "$way-$end" "${own_status[$end]}"
             done
         done
     done
 }
 
+# One KEY is deleted at its node, while the node of another KEY stands still and cannot tell. The
+# lock is lost: the status says so.
 @test "H124 several keys in a Cluster: 79 where one is lost, though another's server is silent" {
-    on several
+    use_store several
     mapfile -t keys < <(keys_of gone)
     other=$(<"$PLACE/$(place_of "${keys[1]}")/pid")
-    begin gone itself
-    begun gone
-    lose gone deleted
+    begin_run gone itself
+    has_begun gone
+    lose_lock gone deleted
     kill -STOP "$other"
-    end gone itself
+    end_command gone itself
     finish gone
     kill -CONT "$other"
     [[ $status == 79 ]]
@@ -219,16 +221,16 @@ no_renew_rows() {
     shift
     unheard=()
     for row; do
-        on "${row#* }"
-        begin "$round-${row/ /-}" no_renew
-        begun "$round-${row/ /-}"
-        lose "$round-${row/ /-}" "${row% *}"
+        use_store "${row#* }"
+        begin_run "$round-${row/ /-}" no_renew
+        has_begun "$round-${row/ /-}"
+        lose_lock "$round-${row/ /-}" "${row% *}"
     done
     for row; do
-        on "${row#* }"
+        use_store "${row#* }"
         if [[ $row == kept* ]]; then
-            ended "$round-${row/ /-}" 124
-        elif ! ended "$round-${row/ /-}" 79; then
+            run_ended_with "$round-${row/ /-}" 124
+        elif ! run_ended_with "$round-${row/ /-}" 79; then
             [[ $status == 124 ]]
             contains "$T/$round-${row/ /-}.err" 'could not be released'
             unheard+=("$row")
@@ -238,7 +240,7 @@ no_renew_rows() {
 
 @test "H124 --no-renew on every store: exit 79 where the lock was lost before its end, else 124" {
     local store way rows=() round unheard
-    on local
+    use_store local
     rlock status >/dev/null
     for way in kept forced deleted taken; do
         for store in server sentinel cluster several quorum local; do

@@ -37,8 +37,8 @@ goes() {
     ends_with "$1" 0
 }
 
-# waits NAME: it has found the lock held.
-waits() {
+# found_it_held NAME: it has found the lock held.
+found_it_held() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock"
 }
 
@@ -67,7 +67,7 @@ waits() {
     run -0 rlock run -n k -- true
     # One who waits has its place before those that do not ask for the mirror.
     bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
-    waits a
+    found_it_held a
     queue b k
     redis pexpire their 100 >/dev/null
     in_turn 10 a b
@@ -127,6 +127,8 @@ waits() {
     ends_with b 0
 }
 
+# For each library: a program of it that waits for its key is notified when rlock releases that, and
+# rlock has its turn when the program has released it.
 @test "each library's waiter is woken by rlock, and rlock waits for each library's holder" {
     needs_redis_py
     while read -r kind name mirror; do
@@ -135,7 +137,7 @@ waits() {
         ends_well "$kind-a"
         poll_until 15 test -e "$T/$kind-b.up"
         bg "$kind-c" rlock run --mirror "$mirror:$name" k -- true
-        waits "$kind-c"
+        found_it_held "$kind-c"
         goes "$kind-b"
         ends_with "$kind-c" 0
     done <<'END'
@@ -167,7 +169,7 @@ hears_itself() { # KEY
         # One with no right to it listens to its own.
         redis acl setuser narrow reset on '>pw' '~*' '&rlock:*' +@all >/dev/null
         bg n rlock run -u "unix://narrow:pw@$REDIS_SOCK" --mirror "$mirror" other -- true
-        waits n
+        found_it_held n
         poll_until 10 hears_itself other
         poll_until 10 listeners "$channel" 1
         redis del "${mirror#*:}" >/dev/null
@@ -198,7 +200,7 @@ END
     says 1 'their is not held by another program' force-release --yes --mirror string:their k
     redis set their stranger >/dev/null
     bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
-    waits a
+    found_it_held a
     refused 64 force-release --mirror string:their k
     refused 64 force-release --yes --now --mirror string:their k
     refused 64 force-release --yes --mirror string:their k l

@@ -101,7 +101,7 @@ half_open() {
     done
 }
 
-mute() {
+drop_answers_and_end_holder() {
     fault_of link drop down
     terminate holder
 }
@@ -118,13 +118,13 @@ end_empty() {
 
 @test "H127 answers do not arrive any more: a waiter whose time is up leaves nothing held" {
     options='-w Ns' half_open 16 17 18 19
-    mute
+    drop_answers_and_end_holder
     end_empty 69 16 17 18 19
 }
 
 @test "H127 answers do not arrive any more: a waiter that gets a signal leaves nothing held" {
     options='' half_open {1..9}
-    mute
+    drop_answers_and_end_holder
     for i in {1..9}; do
         sleep 0.6 # any moment: between two calls, during one, during a greeting
         kill -TERM "${pid[w$i]}"
@@ -174,7 +174,7 @@ end_empty() {
     poll_until 10 has_waiters w 1
     poll_until 10 has_waiters fenced 1
     redis acl setuser fenced -select
-    mute
+    drop_answers_and_end_holder
     redis flushdb # keys of the set-up
     all_end 69 30 w fenced
     poll_until 5 is_free w

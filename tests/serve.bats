@@ -18,12 +18,12 @@ get() {
     curl -sS --max-time 60 "$@" 3>&-
 }
 
-code() {
+http_status() {
     get -o /dev/null -w '%{http_code}' "$@"
 }
 
 answers() { # CODE PATH
-    [[ $(code "$URL$2") == "$1" ]]
+    [[ $(http_status "$URL$2") == "$1" ]]
 }
 
 @test "a port alone is not an address: a hint shows one" {
@@ -55,7 +55,7 @@ answers() { # CODE PATH
     grep -qE '^de<b>ploy +exclusive .*' "$T/table"
     grep -qi '^refresh: 5' "$T/headers.table"
     grep -qi '^content-type: text/plain; version=0.0.4' "$T/headers"
-    [[ $(code "${URL}other") == 404 && $(code "${URL}../etc/passwd" --path-as-is) == 404 ]]
+    [[ $(http_status "${URL}other") == 404 && $(http_status "${URL}../etc/passwd" --path-as-is) == 404 ]]
 }
 
 @test "the heading counts the locks of a later rlock, and not a latch that was named" {
@@ -78,12 +78,12 @@ answers() { # CODE PATH
 @test "serve changes nothing: other methods, bodies and headers without end are refused" {
     serve
     for method in POST PUT DELETE OPTIONS PATCH BREW; do
-        [[ $(code -X "$method" "${URL}locks.json") == 405 ]]
+        [[ $(http_status -X "$method" "${URL}locks.json") == 405 ]]
     done
-    [[ $(code -d x=y "${URL}") == 405 && $(code -X GET -d x=y "${URL}metrics") == 413 ]]
-    [[ $(code -I "${URL}metrics") == 200 ]]
-    [[ $(code -H "X: $(printf '%020000d' 0)" "$URL") == 431 ]]
-    [[ $(code "$URL$(printf '%020000d' 0)") =~ ^4 ]]
+    [[ $(http_status -d x=y "${URL}") == 405 && $(http_status -X GET -d x=y "${URL}metrics") == 413 ]]
+    [[ $(http_status -I "${URL}metrics") == 200 ]]
+    [[ $(http_status -H "X: $(printf '%020000d' 0)" "$URL") == 431 ]]
+    [[ $(http_status "$URL$(printf '%020000d' 0)") =~ ^4 ]]
     answers 200 locks.json
 }
 
@@ -120,7 +120,7 @@ surveys() {
     poll_until 25 answers 503 locks.json
     output=$(get "${URL}locks.json")
     json '.error == "no answer" and (.seen | test("Z$"))'
-    [[ $(get "${URL}metrics" | grep -v '^#') == "rlock_up 0" && $(code "${URL}") == 200 ]]
+    [[ $(get "${URL}metrics" | grep -v '^#') == "rlock_up 0" && $(http_status "${URL}") == 200 ]]
     kill -CONT "$(<"$REDIS_DIR/pid")"
     poll_until 25 answers 200 locks.json
     redis_stop
@@ -135,17 +135,17 @@ surveys() {
 
 @test "serve begins whether the store is there or not" {
     RLOCK_URL=unix://$T/nothing serve
-    [[ $(code "${URL}locks.json") == 503 && $(code "${URL}metrics") == 200 ]]
+    [[ $(http_status "${URL}locks.json") == 503 && $(http_status "${URL}metrics") == 200 ]]
 }
 
-# by HOST PATH: the status of a request that names that host.
-by() {
-    code -H "Host: $1" "$URL$2"
+# status_for_host HOST PATH: the status of a request that names that host.
+status_for_host() {
+    http_status -H "Host: $1" "$URL$2"
 }
 
 # whole HOST TARGET: the same of a request for a whole address, with that Host beside it.
 whole() {
-    code -H "Host: $1" --request-target "$2" "$URL"
+    http_status -H "Host: $1" --request-target "$2" "$URL"
 }
 
 # hosts VERSION HOST...: the same with all of them.
@@ -169,15 +169,15 @@ hosts() {
     for host in 127.0.0.1 10.2.3.4:9750 '[::1]:9750' localhost LOCALHOST:80 localhost. "$(hostname)" \
         "$(hostname):1" locks.example.com Locks.Example.com:443 other; do
         for path in '' locks.json page.js page.css; do
-            [[ $(by "$host" "$path") == 200 ]]
+            [[ $(status_for_host "$host" "$path") == 200 ]]
         done
     done
     for host in evil.example evil.example:9750 localhost.evil.example 127.0.0.1.evil.example \
         example.com x.locks.example.com '[::1' 'localhost@evil.example'; do
         for path in '' locks.json page.js page.css other; do
-            [[ $(by "$host" "$path") == 403 ]]
+            [[ $(status_for_host "$host" "$path") == 403 ]]
         done
-        [[ $(by "$host" metrics) == 200 && $(by "$host" healthz) == 200 ]]
+        [[ $(status_for_host "$host" metrics) == 200 && $(status_for_host "$host" healthz) == 200 ]]
     done
     [[ $(get -H 'Host: evil.example' "${URL}locks.json") == *'rlock serve --allow-host NAME'* ]]
     # In a whole address, its host counts.
@@ -190,8 +190,8 @@ hosts() {
     done
     [[ $(whole localhost http://localhost/other) == 404 ]]
     # Without one: HTTP/1.1 requires it, and an HTTP/1.0 client is not a browser.
-    [[ $(code -H 'Host:' "${URL}locks.json") == 400 && $(code -H 'Host:' "${URL}metrics") == 400 ]]
-    [[ $(code -0 -H 'Host:' "${URL}locks.json") == 200 ]]
+    [[ $(http_status -H 'Host:' "${URL}locks.json") == 400 && $(http_status -H 'Host:' "${URL}metrics") == 400 ]]
+    [[ $(http_status -0 -H 'Host:' "${URL}locks.json") == 200 ]]
     # Of two names, one may be for whoever checks it, and the other for whoever acts by it.
     [[ $(hosts 1.1 localhost) == 200 ]]
     [[ $(hosts 1.1 localhost evil.example) == 400 && $(hosts 1.1 localhost localhost) == 400 ]]
@@ -199,7 +199,7 @@ hosts() {
     # The name that it was told to listen at.
     bg_says named "listening on http" rlock serve --listen localhost:0
     URL=$(sed -n '1s/.*listening on //p' "$T/named.err")
-    [[ $(by localhost locks.json) == 200 && $(by locks.example.com locks.json) == 403 ]]
+    [[ $(status_for_host localhost locks.json) == 200 && $(status_for_host locks.example.com locks.json) == 403 ]]
 }
 
 @test "clients that say nothing, or little, keep no client out: the oldest of them is closed" {
@@ -226,15 +226,17 @@ while True:
 END
     bg slow python3 "$T/slow.py" "${URL#http://}" "$T/connected"
     poll_until 20 test -e "$T/connected"
-    [[ $(code "${URL}metrics") == 200 ]]
+    [[ $(http_status "${URL}metrics") == 200 ]]
     # The clients that came last are still there: no time was up.
     poll_until 10 test -s "$T/slow.out"
     (($(tail -n 1 "$T/slow.out") >= 60))
 }
 
+# The store is stopped: the page of the locks fails with 503, and the address for the health of
+# rlock serve itself does not.
 @test "/healthz answers as long as rlock serve does, whatever the state of the store" {
     serve
-    [[ $(get "${URL}healthz") == ok && $(code -X POST "${URL}healthz") == 405 ]]
+    [[ $(get "${URL}healthz") == ok && $(http_status -X POST "${URL}healthz") == 405 ]]
     redis_stop
     poll_until 25 answers 503 locks.json
     answers 200 healthz
@@ -248,24 +250,24 @@ HASH='$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
     serve --auth-file "$T/users"
     # For a moment after a wrong password no other one is tried: 429.
     for path in '' page.css page.js locks.json metrics other; do
-        [[ $(code "$URL$path") == 401 && $(code -u ada:WRONG "$URL$path") =~ ^(401|429)$ ]]
-        [[ $(code -H 'Authorization: Bearer secret' "$URL$path") == 401 ]]
+        [[ $(http_status "$URL$path") == 401 && $(http_status -u ada:WRONG "$URL$path") =~ ^(401|429)$ ]]
+        [[ $(http_status -H 'Authorization: Bearer secret' "$URL$path") == 401 ]]
         poll_until 5 answers_ada "$([[ $path == other ]] && echo 404 || echo 200)" "$path"
     done
     get -D "$T/headers" "$URL" >"$T/body"
     grep -qi '^www-authenticate: Basic realm="rlock"' "$T/headers"
     [[ $(<"$T/body") != *rlock* ]]
-    [[ $(code "${URL}healthz") == 200 && $(code -u ada:secret "${URL}healthz") == 200 ]]
-    [[ $(code -u eve:secret "$URL") =~ ^(401|429)$ && $(code -u :secret "$URL") =~ ^(401|429)$ ]]
+    [[ $(http_status "${URL}healthz") == 200 && $(http_status -u ada:secret "${URL}healthz") == 200 ]]
+    [[ $(http_status -u eve:secret "$URL") =~ ^(401|429)$ && $(http_status -u :secret "$URL") =~ ^(401|429)$ ]]
     # A name that leads here by itself is refused with the password, too.
-    [[ $(code -u ada:secret -H 'Host: evil.example' "$URL") == 403 ]]
+    [[ $(http_status -u ada:secret -H 'Host: evil.example' "$URL") == 403 ]]
     bg_says socket "listening on" rlock serve --listen "unix:$T/sock" --auth-file "$T/users"
-    [[ $(code --unix-socket "$T/sock" http://x/metrics) == 401 ]]
-    [[ $(code --unix-socket "$T/sock" -u ada:secret http://x/metrics) == 200 ]]
+    [[ $(http_status --unix-socket "$T/sock" http://x/metrics) == 401 ]]
+    [[ $(http_status --unix-socket "$T/sock" -u ada:secret http://x/metrics) == 200 ]]
 }
 
 answers_ada() { # CODE PATH
-    [[ $(code -u ada:secret "$URL$2") == "$1" ]]
+    [[ $(http_status -u ada:secret "$URL$2") == "$1" ]]
 }
 
 @test "wrong passwords do not keep serve busy: while one has just been wrong, no other is tried" {
@@ -327,7 +329,7 @@ named() {
     poll_until 10 contains "$T/named.err" "listening on http://127.0.0.2:$port/"
     [[ $(grep -c 'listening on' "$T/named.err") == 2 ]]
     for address in 127.0.0.1 127.0.0.2; do
-        [[ $(code "http://$address:$port/locks.json") == 200 ]]
+        [[ $(http_status "http://$address:$port/locks.json") == 200 ]]
     done
     fails contains "$T/named.err" "$warning"
     terminate named 0
@@ -345,14 +347,14 @@ named() {
 
 @test "a Unix socket: a stale one is replaced, a live one is not; TERM ends it and removes it" {
     bg_says one "listening on unix:$T/sock" rlock serve --listen "unix:$T/sock"
-    [[ $(code --unix-socket "$T/sock" http://x/locks.json) == 200 ]]
+    [[ $(http_status --unix-socket "$T/sock" http://x/locks.json) == 200 ]]
     run -71 rlock serve --listen "unix:$T/sock"
     [[ $output == "rlock: serve: unix:$T/sock: cannot listen: Address already in use" ]]
     kill -KILL "${pid[one]}"
     poll_until 10 gone "${pid[one]}"
     [[ -S $T/sock ]]
     bg_says two "listening on" rlock serve --listen "unix:$T/sock"
-    [[ $(code --unix-socket "$T/sock" http://x/metrics) == 200 ]]
+    [[ $(http_status --unix-socket "$T/sock" http://x/metrics) == 200 ]]
     terminate two
     [[ $status == 0 && ! -e $T/sock ]]
     echo text >"$T/file"

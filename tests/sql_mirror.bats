@@ -37,8 +37,8 @@ sql() {
     database_sql "$DATABASE" "$1"
 }
 
-# changes SQL: whether it changes a row.
-changes() {
+# changes_a_row SQL: whether it changes a row.
+changes_a_row() {
     case $DATABASE in
     postgresql) [[ $(sql "WITH changed AS ($1 RETURNING 1) SELECT count(*) FROM changed") == 1 ]] ;;
     mysql) [[ $(sql "$1; SELECT ROW_COUNT()") == 1 ]] ;;
@@ -62,13 +62,13 @@ java_takes() {
     until=$(after "$now" "$2")
     case $DATABASE in
     postgresql)
-        changes "INSERT INTO shedlock(name, lock_until, locked_at, locked_by)
+        changes_a_row "INSERT INTO shedlock(name, lock_until, locked_at, locked_by)
             VALUES('$1', $until, $now, '$3') ON CONFLICT (name) DO UPDATE
             SET lock_until = $until, locked_at = $now, locked_by = '$3'
             WHERE shedlock.lock_until <= $now"
         ;;
     mysql)
-        changes "INSERT IGNORE INTO shedlock(name, lock_until, locked_at, locked_by)
+        changes_a_row "INSERT IGNORE INTO shedlock(name, lock_until, locked_at, locked_by)
             VALUES('$1', $until, $now, '$3')" ||
             [[ $(sql "UPDATE shedlock SET lock_until = $until, locked_at = $now, locked_by = '$3'
                 WHERE name = '$1' AND lock_until <= $now; SELECT ROW_COUNT()") == 1 ]]
@@ -78,7 +78,7 @@ java_takes() {
 
 # java_extends NAME SECONDS BY
 java_extends() {
-    changes "UPDATE shedlock SET lock_until = $(after "$(utc)" "$2")
+    changes_a_row "UPDATE shedlock SET lock_until = $(after "$(utc)" "$2")
         WHERE name = '$1' AND locked_by = '$3' AND lock_until > $(utc)"
 }
 
@@ -86,7 +86,7 @@ java_extends() {
 java_releases() {
     local least
     least=$(after locked_at "$2")
-    changes "UPDATE shedlock SET lock_until = CASE WHEN $least > $(utc) THEN $least ELSE $(utc) END
+    changes_a_row "UPDATE shedlock SET lock_until = CASE WHEN $least > $(utc) THEN $least ELSE $(utc) END
         WHERE name = '$1' AND locked_by = '$3'"
 }
 
@@ -94,8 +94,8 @@ java_refused() {
     run -1 java_takes "$1" 60 other-app
 }
 
-# left NAME: the ms for which it is held yet, or a negative number.
-left() {
+# lease_left_ms NAME: the ms for which it is held yet, or a negative number.
+lease_left_ms() {
     case $DATABASE in
     postgresql) sql "SELECT CAST(extract(epoch FROM lock_until - $(utc)) * 1000 AS bigint)
         FROM shedlock WHERE name = '$1'" ;;
@@ -109,15 +109,15 @@ locked_by() {
 }
 
 lasts() {
-    (($(left "$1") > $2))
+    (($(lease_left_ms "$1") > $2))
 }
 
 java_is_free() {
-    (($(left "$1") <= 0))
+    (($(lease_left_ms "$1") <= 0))
 }
 
-# waits NAME: it has found the lock held.
-waits() {
+# waits_for_it NAME: it has found the lock held.
+waits_for_it() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock nightly (app-1) for at most"
 }
 
@@ -150,7 +150,7 @@ is_awaited() {
     poll_until 20 test -e "$T/go.held"
     java_takes nightly 60 app-1
     : >"$T/go"
-    waits a
+    waits_for_it a
     [[ $(locked_by nightly) == app-1 ]]
     java_releases nightly 0 app-1
     ends_with a 0 20
@@ -161,7 +161,7 @@ is_awaited() {
     local uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     stay a k --lease 60s --mirror shedlock:nightly
     [[ $(locked_by nightly) =~ ^[A-Za-z0-9._-]+\ rlock\ $uuid$ ]]
-    within 30000 61000 "$(left nightly)"
+    within 30000 61000 "$(lease_left_ms nightly)"
     java_refused nightly
     java_refused nightly # the refusal has not taken it either
     ends_well a
@@ -185,7 +185,7 @@ is_awaited() {
     run -0 rlock run -n k -- true
     # A waiter has its place before those that do not ask for the mirror.
     bg a rlock run --mirror shedlock:nightly k -- sh -c "echo a >>'$LOG'"
-    waits a
+    waits_for_it a
     queue b k
     java_extends nightly 3600 app-1
     java_releases nightly 0 app-1
@@ -205,7 +205,7 @@ is_awaited() {
     says 1 'nightly is not held by another program' force-release --yes --mirror shedlock:nightly k
     java_takes nightly 3600 app-1
     bg a rlock run --mirror shedlock:nightly k -- true
-    waits a
+    waits_for_it a
     run -0 --separate-stderr rlock force-release --yes --mirror shedlock:nightly k
     stderr_line '^nightly \(app-1\), the mirror of k, is held by another program, and ends in (59m|1h)'
     ends_with a 0
@@ -243,7 +243,7 @@ EOF
 @test "ShedLock's row follows --at-least (lockAtLeastFor), force-release, acquire and renew" {
     each_database
     run -0 rlock run --at-least 10m --mirror shedlock:nightly k -- true
-    within 300000 601000 "$(left nightly)"
+    within 300000 601000 "$(lease_left_ms nightly)"
     java_refused nightly
     run -0 rlock force-release --now --yes k
     java_is_free nightly
@@ -353,7 +353,7 @@ EOF
         set_zone "$1"
         stay a k --lease 60s --mirror shedlock:nightly
         java_refused nightly
-        within 30000 61000 "$(left nightly)"
+        within 30000 61000 "$(lease_left_ms nightly)"
         ends_well a
         java_takes nightly 60 app-1
         refused 75 run -n --mirror shedlock:nightly k -- true
@@ -414,6 +414,8 @@ END
     [[ $(sql "SELECT count(*) FROM shedlock WHERE name LIKE 'it''s; a%'") == 1 ]]
 }
 
+# A trigger of the database swallows the row of ShedLock, without an error. rlock must find that
+# out, and run nothing.
 @test "a trigger that drops or changes ShedLock's row: nothing is run" {
     each_database
     case $DATABASE in

@@ -43,8 +43,8 @@ setup() {
     NOW=$RLOCK
 }
 
-# as PROGRAM COMMAND...: the functions of helper.bash, with that rlock.
-as() {
+# with_program PROGRAM COMMAND...: the functions of helper.bash, with that rlock.
+with_program() {
     local RLOCK=$1
     "${@:2}"
 }
@@ -60,10 +60,10 @@ both_ways() {
     this=$NOW that=$FORMER "$1"
 }
 
-# same FILTER WORDS...: both programs print the same, in JSON, after that filter.
-same() {
-    as "$this" rlock "${@:2}" | jq -S "$1" >"$T/this.json"
-    as "$that" rlock "${@:2}" | jq -S "$1" >"$T/that.json"
+# prints_the_same FILTER WORDS...: both programs print the same, in JSON, after that filter.
+prints_the_same() {
+    with_program "$this" rlock "${@:2}" | jq -S "$1" >"$T/this.json"
+    with_program "$that" rlock "${@:2}" | jq -S "$1" >"$T/that.json"
     diff "$T/this.json" "$T/that.json"
     [[ $(<"$T/this.json") != null ]]
 }
@@ -74,13 +74,13 @@ OLD_MEMBERS='walk(if type == "object" then
     else . end)'
 
 in_one_queue() {
-    as "$this" hold a k
-    as "$that" queue b k
-    as "$this" queue c k
-    as "$that" queue d k
+    with_program "$this" hold a k
+    with_program "$that" queue b k
+    with_program "$this" queue c k
+    with_program "$that" queue d k
     terminate a 143
     in_turn 20 b c d
-    as "$this" rlock run -n k -- true
+    with_program "$this" rlock run -n k -- true
 }
 
 @test "two versions wait in one queue, in the order of arrival" {
@@ -88,25 +88,25 @@ in_one_queue() {
 }
 
 shared_or_not() {
-    as "$this" hold a k --read
-    as "$that" hold b k --read
-    as "$that" queue w k --write
-    as "$this" queue r k --read
+    with_program "$this" hold a k --read
+    with_program "$that" hold b k --read
+    with_program "$that" queue w k --write
+    with_program "$this" queue r k --read
     [[ ! -e $LOG ]]
     terminate a 143
     terminate b 143
     in_turn 20 w r
-    as "$this" hold a semaphore --limit 2
-    as "$that" run -0 rlock run -n --limit 2 semaphore -c 'echo "$RLOCK_SLOT"'
+    with_program "$this" hold a semaphore --limit 2
+    with_program "$that" run -0 rlock run -n --limit 2 semaphore -c 'echo "$RLOCK_SLOT"'
     [[ $output == 2 ]]
-    as "$that" hold b semaphore --limit 2
-    as "$this" run -75 rlock run -n --limit 2 semaphore -- true
-    as "$that" run -75 rlock run -n --limit 2 semaphore -- true
-    as "$this" run -78 rlock run -n --limit 3 semaphore -- true
-    as "$that" run -78 rlock run -n --limit 3 semaphore -- true
-    as "$that" rlock limit stored 1
-    as "$this" hold c stored --limit 5
-    as "$that" run -75 rlock run -n --limit 5 stored -- true
+    with_program "$that" hold b semaphore --limit 2
+    with_program "$this" run -75 rlock run -n --limit 2 semaphore -- true
+    with_program "$that" run -75 rlock run -n --limit 2 semaphore -- true
+    with_program "$this" run -78 rlock run -n --limit 3 semaphore -- true
+    with_program "$that" run -78 rlock run -n --limit 3 semaphore -- true
+    with_program "$that" rlock limit stored 1
+    with_program "$this" hold c stored --limit 5
+    with_program "$that" run -75 rlock run -n --limit 5 stored -- true
 }
 
 @test "readers, writers and semaphores of two versions share one lock" {
@@ -114,18 +114,18 @@ shared_or_not() {
 }
 
 seen_alike() {
-    as "$this" hold a k --label "it's %20 me" --lease 25s
-    as "$that" queued k bg w rlock run --read --priority 3 --label w k -- true
-    as "$this" queued k bg v rlock run --no-identity -w 1m k -- true
-    same "$OLD_MEMBERS | .[0] | del(.last_run)" status --json k
+    with_program "$this" hold a k --label "it's %20 me" --lease 25s
+    with_program "$that" queued k bg w rlock run --read --priority 3 --label w k -- true
+    with_program "$this" queued k bg v rlock run --no-identity -w 1m k -- true
+    prints_the_same "$OLD_MEMBERS | .[0] | del(.last_run)" status --json k
     has_place w k 1
     terminate a 143
     all_end 0 20 w v
-    as "$this" run -3 rlock run k -- sh -c 'exit 3'
-    as "$this" run -124 rlock run --at-most 50ms k -- sleep 1000
-    same "$OLD_MEMBERS | map({since, outcome, fence, held_ms, waited_ms, host, pid, user})" \
+    with_program "$this" run -3 rlock run k -- sh -c 'exit 3'
+    with_program "$this" run -124 rlock run --at-most 50ms k -- sleep 1000
+    prints_the_same "$OLD_MEMBERS | map({since, outcome, fence, held_ms, waited_ms, host, pid, user})" \
         history --json k
-    same "$OLD_MEMBERS | .[0].last_run" status --json k
+    prints_the_same "$OLD_MEMBERS | .[0].last_run" status --json k
 }
 
 @test "each version shows holders, waiters and runs of the other as that one does" {
@@ -133,21 +133,21 @@ seen_alike() {
 }
 
 asked_or_taken() {
-    as "$this" hold a k
-    as "$that" queue b k
-    as "$that" run -0 --separate-stderr rlock force-release --yes --reason "for b" k
+    with_program "$this" hold a k
+    with_program "$that" queue b k
+    with_program "$that" run -0 --separate-stderr rlock force-release --yes --reason "for b" k
     ends_with a 79
     contains "$T/a.err" "for b"
     in_turn 20 b
     rm "$LOG"
-    as "$this" hold a k
-    as "$that" queue b k
-    as "$that" run -0 rlock force-release --now --yes k
+    with_program "$this" hold a k
+    with_program "$that" queue b k
+    with_program "$that" run -0 rlock force-release --now --yes k
     ends_with a 79
     in_turn 20 b
-    same 'map(select(.revoked_by)) | map({revoked_by, reason, outcome})' history --json k
-    as "$this" hold a k
-    as "$that" run -0 rlock run --replace k -- true
+    prints_the_same 'map(select(.revoked_by)) | map({revoked_by, reason, outcome})' history --json k
+    with_program "$this" hold a k
+    with_program "$that" run -0 rlock run --replace k -- true
     ends_with a 79
 }
 
@@ -156,19 +156,19 @@ asked_or_taken() {
 }
 
 killed_one_is_followed() {
-    as "$this" hold a k --lease 3s
-    as "$that" queue b k
+    with_program "$this" hold a k --lease 3s
+    with_program "$that" queue b k
     kill_both a
     ends_with b 0 20
-    as "$this" hold a k
-    as "$that" queue b k
-    as "$this" queue c k
+    with_program "$this" hold a k
+    with_program "$that" queue b k
+    with_program "$this" queue c k
     kill -KILL "${pid[b]}"
     terminate a 143
     ends_with c 0 20
-    as "$that" hold a k
+    with_program "$that" hold a k
     kill_agent a
-    as "$this" run -75 rlock run -n k -- true
+    with_program "$this" run -75 rlock run -n k -- true
     terminate a 143
 }
 
@@ -177,10 +177,10 @@ killed_one_is_followed() {
 }
 
 nested() {
-    as "$this" run -0 rlock run k -- "$that" run -n k -- "$this" run -n k other -- echo all
+    with_program "$this" run -0 rlock run k -- "$that" run -n k -- "$this" run -n k other -- echo all
     [[ $output == all ]]
-    as "$this" run -0 rlock run --read k -- "$that" run -n --read k -- true
-    as "$this" run -78 rlock run --read k -- "$that" run -n k -- true
+    with_program "$this" run -0 rlock run --read k -- "$that" run -n --read k -- true
+    with_program "$this" run -78 rlock run --read k -- "$that" run -n k -- true
 }
 
 @test "a run of either version nests in a run of the other" {
@@ -189,13 +189,13 @@ nested() {
 
 acquired() {
     local owner
-    owner=$(as "$this" rlock acquire --lease 20s k)
-    as "$that" rlock renew --owner "$owner" --lease 1m k
+    owner=$(with_program "$this" rlock acquire --lease 20s k)
+    with_program "$that" rlock renew --owner "$owner" --lease 1m k
     (($(lease_left k) > 30000))
-    as "$that" run -75 rlock run -n k -- true
-    as "$that" rlock release --owner "$owner" k
+    with_program "$that" run -75 rlock run -n k -- true
+    with_program "$that" rlock release --owner "$owner" k
     is_free k
-    as "$this" run -0 rlock run -n k -- true
+    with_program "$this" run -0 rlock run -n k -- true
 }
 
 @test "a lock that one version acquires is renewed and released by the other" {
@@ -204,21 +204,21 @@ acquired() {
 
 reserved() {
     export XDG_STATE_HOME=$T/state
-    as "$this" rlock reserve k 1h -m "why"
-    as "$that" run -0 rlock run -n k -- true
-    XDG_STATE_HOME=$T/stranger as "$that" run -75 --separate-stderr rlock run -n k -- true
+    with_program "$this" rlock reserve k 1h -m "why"
+    with_program "$that" run -0 rlock run -n k -- true
+    XDG_STATE_HOME=$T/stranger with_program "$that" run -75 --separate-stderr rlock run -n k -- true
     stderr_line 'why$'
-    as "$that" rlock extend k 2h
-    as "$this" rlock extend k 3h
-    as "$that" rlock release k
+    with_program "$that" rlock extend k 2h
+    with_program "$this" rlock extend k 3h
+    with_program "$that" rlock release k
     is_free k
-    as "$this" rlock pause k 1h -m "work"
-    as "$that" run -75 rlock run -n k -- true
-    as "$that" rlock resume k
-    as "$this" rlock pause 'n*' 1h -m "work"
-    as "$that" run -75 rlock run -n new -- true
-    as "$that" rlock resume 'n*'
-    as "$this" run -0 rlock run -n new -- true
+    with_program "$this" rlock pause k 1h -m "work"
+    with_program "$that" run -75 rlock run -n k -- true
+    with_program "$that" rlock resume k
+    with_program "$this" rlock pause 'n*' 1h -m "work"
+    with_program "$that" run -75 rlock run -n new -- true
+    with_program "$that" rlock resume 'n*'
+    with_program "$this" run -0 rlock run -n new -- true
 }
 
 @test "reservations and pauses hold for both, and either ends them" {
@@ -226,15 +226,15 @@ reserved() {
 }
 
 latched() {
-    as "$this" rlock latch set l 3
-    as "$that" bg w rlock latch wait l
-    as "$that" rlock latch count-down --id a l
-    as "$this" rlock latch count-down --id a l
-    same 'del(.age_ms, .ttl_left_ms)' latch status --json l
-    as "$this" rlock latch run --id b l -- true
-    as "$that" rlock latch count-down l
+    with_program "$this" rlock latch set l 3
+    with_program "$that" bg w rlock latch wait l
+    with_program "$that" rlock latch count-down --id a l
+    with_program "$this" rlock latch count-down --id a l
+    prints_the_same 'del(.age_ms, .ttl_left_ms)' latch status --json l
+    with_program "$this" rlock latch run --id b l -- true
+    with_program "$that" rlock latch count-down l
     ends_with w 0
-    as "$this" rlock latch delete l
+    with_program "$this" rlock latch delete l
 }
 
 @test "latches are counted down by both" {
@@ -242,20 +242,20 @@ latched() {
 }
 
 some_of_several() {
-    as "$this" hold a one
-    as "$that" run -0 rlock run -n --any one two -c 'echo "$RLOCK_KEY"'
+    with_program "$this" hold a one
+    with_program "$that" run -0 rlock run -n --any one two -c 'echo "$RLOCK_KEY"'
     [[ $output == two ]]
-    as "$that" hold b two
-    as "$this" queued one bg w rlock run --any one two -c 'echo "$RLOCK_KEY"'
+    with_program "$that" hold b two
+    with_program "$this" queued one bg w rlock run --any one two -c 'echo "$RLOCK_KEY"'
     terminate b 143
     ends_with w 0
     [[ $(<"$T/w.out") == two ]]
-    as "$that" hold c two
+    with_program "$that" hold c two
     terminate a 143
-    as "$this" run -75 rlock run -n one two -- true
+    with_program "$this" run -75 rlock run -n one two -- true
     terminate c 143
-    as "$that" run -0 rlock run -n one two -- true
-    as "$this" run -75 rlock run --unless-done 1h two -- touch "$T/again"
+    with_program "$that" run -0 rlock run -n one two -- true
+    with_program "$this" run -75 rlock run --unless-done 1h two -- touch "$T/again"
     [[ ! -e $T/again ]]
 }
 
@@ -264,22 +264,22 @@ some_of_several() {
 }
 
 asked_for_a_newer_one() {
-    as "$this" hold a held
-    as "$that" rlock run there -- true
-    as "$this" rlock init --minimum-version 99.10.0 ||
-        as "$this" rlock init --force --minimum-version 99.10.0
+    with_program "$this" hold a held
+    with_program "$that" rlock run there -- true
+    with_program "$this" rlock init --minimum-version 99.10.0 ||
+        with_program "$this" rlock init --force --minimum-version 99.10.0
     for key in held there new; do
-        as "$this" run -78 rlock run -n "$key" -- true
-        as "$that" run -78 --separate-stderr rlock run -n "$key" -- true
+        with_program "$this" run -78 rlock run -n "$key" -- true
+        with_program "$that" run -78 --separate-stderr rlock run -n "$key" -- true
         stderr_line '99\.10\.0'
     done
-    as "$that" renewed held
-    as "$that" rlock init --minimum-version 0.0.0
+    with_program "$that" renewed held
+    with_program "$that" rlock init --minimum-version 0.0.0
     terminate a 143
-    as "$this" rlock run new -- true
+    with_program "$this" rlock run new -- true
     # A layout of a later one.
     redis hset 'rlock:{later}' k 'lock/2 2.0.0'
-    as "$this" run -78 --separate-stderr rlock run later -- true
+    with_program "$this" run -78 --separate-stderr rlock run later -- true
     stderr_line '2\.0\.0'
 }
 
@@ -333,10 +333,10 @@ hang_up() {
 is_told() {
     local one
     for one in "$this" "$that"; do
-        as "$one" rlock status --json k | jq -e --argjson hosts "$HOSTS" '.[0] |
+        with_program "$one" rlock status --json k | jq -e --argjson hosts "$HOSTS" '.[0] |
             (.holders | length) < 2 and (.waiters | length) <= $hosts and
             (.holders + .waiters | map(.pid) | length == (unique | length))' >"$T/told"
-        [[ $(as "$one" rlock status --json long | jq '.[0].holders[0].pid') == "${pid[long]}" ]]
+        [[ $(with_program "$one" rlock status --json long | jq '.[0].holders[0].pid') == "${pid[long]}" ]]
     done
 }
 
@@ -353,7 +353,7 @@ host_by_host() {
     for ((host = 1; host <= HOSTS; host++)); do
         install_on "$host" this
     done
-    as "$T/hosts/1/rlock" stay long long
+    with_program "$T/hosts/1/rlock" stay long long
     for ((host = 1; host <= HOSTS; host++)); do
         names+=("host$host")
         take_turns "$host" &

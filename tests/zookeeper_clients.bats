@@ -44,8 +44,8 @@ python_lock() {
         "/test/$BATS_TEST_NUMBER/$2" "$1" "$T"
 }
 
-# is_up NAME: it comes to hold the lock.
-is_up() {
+# has_lock NAME: it comes to hold the lock.
+has_lock() {
     poll_until 60 test -e "$T/$1.up"
 }
 
@@ -58,7 +58,7 @@ waits_behind() {
 # java_holds NAME mutex|read|write|N KEY; java_waits NAME mutex|read|write|N KEY NUMBER.
 java_holds() {
     java_lock "$@"
-    is_up "$1"
+    has_lock "$1"
 }
 
 java_waits() {
@@ -66,48 +66,54 @@ java_waits() {
     waits_behind "$1" "$3" "$4"
 }
 
-# goes NAME: a Java or Python program comes to hold the lock, releases it, and was not disturbed.
-goes() {
-    is_up "$1"
+# has_its_turn NAME: a Java or Python program comes to hold the lock, releases it, and was not
+# disturbed.
+has_its_turn() {
+    has_lock "$1"
     : >"$T/$1.go"
     ends_with "$1" 0 60
 }
 
+# Four owners take the lock in the order in which they came, whichever program they use: rlock a,
+# Curator b, rlock c, Curator d.
 @test "Curator's mutex waits for rlock, rlock for the mutex, and all are served in their order" {
     stay a k
     java_waits b mutex k 1
     queue c k
     java_waits d mutex k 3
     ends_well a
-    is_up b
+    has_lock b
     run -75 rlock run -n k -- true
     has_waiters k 2
-    goes b
+    has_its_turn b
     finish c 60
-    goes d
+    has_its_turn d
     [[ $(xargs <"$LOG") == "b c d" ]]
     run -0 rlock run -n k -- true
 }
 
+# A writer keeps readers and writers of the other program out, in both directions.
 @test "Curator's writer keeps rlock's readers and writers out, and they keep it out" {
     java_holds a write k
     run -75 rlock run -n k -- true
     run -75 rlock run -n --read k -- true
     queue b k --read
-    goes a
+    has_its_turn a
     ends_with b 0 60
     stay c k
     java_waits d write k 1
     ends_well c
-    goes d
+    has_its_turn d
     [[ $(xargs <"$LOG") == "a b d" ]]
 }
 
+# A reader of Curator and one of rlock hold the lock together. A writer of either waits until the
+# readers of the other have left.
 @test "Curator's readers share the lock with rlock's, and writers of either wait for both" {
     java_holds a read k
     stay b k --read
     queue c k
-    goes a
+    has_its_turn a
     [[ $(xargs <"$LOG") == a ]]
     ends_well b
     finish c 60
@@ -116,8 +122,8 @@ goes() {
     java_waits f write k 1
     ends_well d
     [[ ! -e $T/f.up ]]
-    goes e
-    goes f
+    has_its_turn e
+    has_its_turn f
     [[ $(xargs <"$LOG") == "a c e f" ]]
 }
 
@@ -125,12 +131,14 @@ goes() {
     stay a k
     java_waits b read k 1
     ends_well a
-    is_up b
+    has_lock b
     run -75 rlock run -n k -- true
     run -0 rlock run -n --read k -- true
-    goes b
+    has_its_turn b
 }
 
+# Owners of both programs take the two places of one semaphore. A third one of either waits, and
+# each has its turn in the order of arrival.
 @test "Curator's semaphore and rlock's --limit count together, and call each other in their order" {
     java_holds a 2 k
     stay b k --limit 2
@@ -139,17 +147,19 @@ goes() {
     queue c k --limit 2
     java_waits d 2 k 2
     queue e k --limit 2
-    goes a
+    has_its_turn a
     finish c 60
-    is_up d
+    has_lock d
     run -75 rlock run -n --limit 2 k -- true
-    goes d
+    has_its_turn d
     finish e 60
     ends_well b
     [[ $(xargs <"$LOG") == "a c d e" ]]
     prints 0 1 run -n --limit 2 k -- sh -c 'echo $RLOCK_SLOT'
 }
 
+# For a mutex and a semaphore: a holder of one program is killed, and a waiter of the other one has
+# its turn when the session has expired.
 @test "a Java program is killed: rlock has its lock or lease when the session ends; the reverse" {
     for kind in mutex 1; do
         [[ $kind == mutex ]] && set -- || set -- --limit 1
@@ -160,10 +170,11 @@ goes() {
         hold c k-$kind --lease 9s "$@"
         java_waits d $kind k-$kind 1
         kill_both c
-        goes d
+        has_its_turn d
     done
 }
 
+# A run ends while one that nests in it still works: a Java program has to wait for both.
 @test "a lock that is nested in rlock's keeps Java out until both have gone" {
     bg a rlock run k -- sh -c "rlock run k -- sh -c ': >\"$T/inner\"
         await \"$T/go\"' & until test -e '$T/inner'; do sleep 0.1; done"
@@ -171,7 +182,7 @@ goes() {
     finish a
     java_waits b mutex k 1
     : >"$T/go"
-    goes b
+    has_its_turn b
 }
 
 @test "kazoo's lock that is told of lock- waits for rlock, and rlock for it" {
@@ -180,9 +191,9 @@ goes() {
     waits_behind b k 1
     queue c k
     ends_well a
-    is_up b
+    has_lock b
     run -75 rlock run -n k -- true
-    goes b
+    has_its_turn b
     finish c
     [[ $(xargs <"$LOG") == "b c" ]]
 }
