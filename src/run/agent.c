@@ -104,21 +104,24 @@ static void send_plain(struct agent *agent, enum report_kind kind)
     send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
-/* Notes a report in the shared page, with the reason of its news. */
-static void note_report(struct agent_message *place, const struct agent_report *report)
+/* Notes a report in the shared memory. reason: room there for that of its news. */
+static void note_report(struct agent_report *place, struct run_reason *reason,
+                        const struct agent_report *report)
 {
-    place->report = *report;
+    *place = *report;
     if (!report->news.reason)
         return;
-    place->reason = *report->news.reason;
-    place->report.news.reason = &place->reason;
+    *reason = *report->news.reason;
+    place->news.reason = reason;
 }
 
 /* Says REPORT_OVER, which the peer finds in the shared page where its message is refused. */
 static void send_last(struct agent *agent, const struct agent_report *over)
 {
-    note_report(&agent->shared->last, over);
-    atomic_store(&agent->shared->over, true);
+    struct run_shared *shared = agent->shared;
+
+    note_report(&shared->last, &shared->last_reason, over);
+    atomic_store(&shared->over, true);
     send_report(agent, over);
 }
 
@@ -130,7 +133,7 @@ static void report_loss(struct agent *agent, const struct agent_report *loss)
         agent->state = LOST;
     atomic_store(&agent->shared->lease_end, 0);
     if (!atomic_load(&agent->shared->lost))
-        note_report(&agent->shared->loss, loss);
+        note_report(&agent->shared->loss, &agent->shared->loss_reason, loss);
     atomic_store(&agent->shared->lost, true);
     send_report(agent, loss);
 }

@@ -169,12 +169,12 @@ static bool hear_note(const struct agent_process *agent, struct agent_report *re
         return true;
     }
     if (!agent->lost && atomic_load(&agent->shared->lost)) {
-        *report = agent->shared->loss.report;
+        *report = agent->shared->loss;
         return true;
     }
     if (!agent->gone || agent->over || !atomic_load(&agent->shared->over))
         return false;
-    *report = agent->shared->last.report;
+    *report = agent->shared->last;
     return true;
 }
 

@@ -117,10 +117,11 @@ struct run_shared {
     /* REPORT_LOST, REPORT_CLEARED and REPORT_OVER count as said from then on: the kernel may refuse
      * their messages, and the agent acts on the first, and ends soon after the others. */
     atomic_bool lost, cleared, over;
-    /* Large members come last, so that most runs touch few pages. */
-    struct cgroup cgroup;       /* the command's, from before it is started */
-    struct agent_message last;  /* REPORT_OVER; written before "over" */
-    struct agent_message loss;  /* REPORT_LOST; written before "lost", once */
+    struct agent_report last; /* REPORT_OVER; written before "over" */
+    struct agent_report loss; /* REPORT_LOST; written before "lost", once */
+    /* Large members come last, so that most runs touch one page. */
+    struct cgroup cgroup;                       /* the command's, from before it is started */
+    struct run_reason last_reason, loss_reason; /* of the news of those reports */
     struct run_refusal overdue; /* why the wait is long, for REPORT_OVERDUE; written once */
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };
