@@ -67,6 +67,25 @@ contended() {
     [[ $(<"$T/got") == usr1 ]]
 }
 
+@test "H164 an agent is killed before the signal of --on-lost that it has claimed: rlock sends it" {
+    need_strace
+    bg a rlock run --lease 60s --on-lost signal:USR1 k -- bash -c "trap 'echo usr1 >>\"$T/got\"' USR1
+        : >'$T/up'; until [[ -e $T/go ]]; do sleep 0.05; done"
+    poll_until 10 test -e "$T/up"
+    suspend a STOP
+    agent=$(agent_of "${pid[a]}")
+    strace -qq -o /dev/null -e trace=kill,pidfd_send_signal \
+        -e inject=kill,pidfd_send_signal:signal=KILL -p "$agent" 3>&- &
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+    run -0 rlock force-release --yes --now k
+    poll_until 20 gone "$agent"
+    [[ ! -e $T/got ]]
+    kill -CONT "${pid[a]}"
+    poll_until 20 test -s "$T/got"
+    : >"$T/go"
+    ends_with a 79
+}
+
 @test "the signal of --on-lost of an agent reaches a command that has left its process group" {
     bg a rlock run --on-lost signal:USR1 k -- perl -e '$SIG{USR1} = sub { open(F, ">$ENV{T}/got") };
         setpgrp(0, getpgrp(getppid())) or die; open(F, ">$ENV{T}/up");

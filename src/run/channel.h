@@ -103,7 +103,7 @@ struct run_shared {
     atomic_bool delivered;       /* the printer of an acquisition has printed the lock */
     atomic_int_fast64_t ending;  /* since when (struct awake) the command is being ended, by the
                                  * guard that has claimed it; 0: it is not */
-    atomic_bool signalled;       /* a guard has claimed to send the signal of --on-lost */
+    atomic_int signalled;        /* the signal of --on-lost: enum run_signalled */
     struct child_note stop_note; /* of the supervisor's process of --stop */
     atomic_int stop_command;     /* the pid of the agent's; 0: it has none, or has reaped it */
     /* The end of the latest extension, a struct moment: a paused supervisor is not told of it. 0:
@@ -145,10 +145,14 @@ static inline bool run_claim_end(struct run_shared *shared, struct awake *since)
     return first;
 }
 
-/* True if the caller was first: it sends the signal of --on-lost. */
+/* The signal of --on-lost: a guard claims to send it, and says when it has. */
+enum run_signalled { RUN_SIGNAL_DUE, RUN_SIGNAL_CLAIMED, RUN_SIGNAL_SENT };
+
+/* True if the caller was first: it sends that signal. */
 static inline bool run_claim_signal(struct run_shared *shared)
 {
-    return !atomic_exchange(&shared->signalled, true);
+    int due = RUN_SIGNAL_DUE;
+    return atomic_compare_exchange_strong(&shared->signalled, &due, RUN_SIGNAL_CLAIMED);
 }
 
 /* The next claim will be the first. */

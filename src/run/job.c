@@ -320,11 +320,21 @@ static void begin_stopping(struct job *job)
     go_on_stopping(job);
 }
 
+/* Sends the signal of --on-lost, which this guard has claimed to do. */
+static void signal_loss(struct job *job)
+{
+    send_signal(job, job->plan->lost_signal);
+    atomic_store(&job->agent->shared->signalled, RUN_SIGNAL_SENT);
+}
+
 /* The agent has died, perhaps while it was ending the command: its command of --stop has died with
  * it, and so this guard claims the end, unless the lock is free, or nothing is left to end, as the
- * agent had seen. */
+ * agent had seen. Where it had claimed to send the signal of --on-lost, and has not said that it
+ * did, this guard sends it. */
 void job_agent_died(struct job *job)
 {
+    if (atomic_load(&job->agent->shared->signalled) == RUN_SIGNAL_CLAIMED)
+        signal_loss(job);
     if (!job_is_ended_elsewhere(job))
         return;
     run_disclaim_end(job->agent->shared);
@@ -549,7 +559,7 @@ void job_lose(struct job *job, const struct run_reason *why)
         begin_stopping(job);
     } else {
         if (job->plan->on_lost == ON_LOST_SIGNAL && run_claim_signal(job->agent->shared))
-            send_signal(job, job->plan->lost_signal);
+            signal_loss(job);
         pronounce(job, RUN_LOST_CONTINUES, why);
         if (job->state == JOB_PAUSED || job->state == JOB_VERIFYING)
             resume_command(job);

@@ -358,6 +358,7 @@ void watchdog_signal_loss(struct watchdog *watchdog)
         tree_signal(tree, plan->lost_signal);
     else if (tree_signal_group(tree, plan->lost_signal) == TREE_GONE)
         tree_signal_child(tree->procfs, tree->root, tree->group, plan->lost_signal);
+    atomic_store(&watchdog->shared->signalled, RUN_SIGNAL_SENT);
 }
 
 void watchdog_acknowledge(struct watchdog *watchdog)
