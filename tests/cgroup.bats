@@ -127,6 +127,27 @@ cgroup_is_gone() {
     no_more s
 }
 
+@test "what a --stop that could not enter the cgroup has left in the background dies, too" {
+    need_strace
+    bg_up a rlock run --cgroup --lease 60s --kill-after 10s --stop \
+        'sh -c "trap \"\" TERM; while :; do echo s works >>\"$LOG\"; sleep 0.02; done" &
+        until [ -s "$LOG" ]; do sleep 0.02; done' k -- \
+        sh -c "sed -n 's/^0:://p' /proc/self/cgroup >'$T/own'; : >'$T/a.up'; exec sleep 1000"
+    poll_until 10 eval '[[ $(redis pubsub channels "rlock:{k}:*") ]]'
+    for mount in /sys/fs/cgroup/unified /sys/fs/cgroup; do
+        [[ ! -e $mount/cgroup.controllers ]] || break
+    done
+    strace -qq -f -o "$T/refused" -P "$mount$(<"$T/own")" -P "$mount$(<"$T/own")/cgroup.procs" \
+        -e trace=openat -e inject=openat:error=EBUSY -p "${pid[a]}" 3>&- &
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
+    bg f rlock force-release --yes k
+    working s
+    [[ $(grep -c EBUSY "$T/refused") == 2 ]]
+    ends_with a 79
+    no_more s
+    finish f
+}
+
 @test "--cgroup: each process in the cgroup gets TERM before KILL, hidden ones as well" {
     bg_up a rlock run --cgroup k -- sh -c 'trap "echo TERM >\"\$T/termed\"; exit" TERM
         setsid -f env -i sh -c "trap \"echo TERM >$T/hidden; exit\" TERM; : >$T/a.up

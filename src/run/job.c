@@ -267,7 +267,7 @@ static void go_on_stopping(struct job *job)
     /* An agent that is stopped cannot kill its own command of --stop. */
     int of_agent = job->agent->shared ? atomic_load(&job->agent->shared->stop_command) : 0;
     int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
-    job->stop.tree.strays |= job->plan->stop && job_is_ended_elsewhere(job);
+    job->stop.tree.strays = job->plan->stop; /* its process may be outside the cgroup */
     bool stop_runs = (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent,
                                                         signo) == TREE_LIVE) ||
                      job->stop_command.pid > 0;
