@@ -301,6 +301,7 @@ still_since_birth() { # NAME K [OPTION...]
 @test "H75 the order to release is refused, and the lock then asked for: its command ended well" {
     need_strace
     stay a k --lease 60s --wait-descendants
+    hears a k
     strace -qq -o "$T/refused" -e trace=sendmsg,kill -e inject=sendmsg:error=ENOBUFS \
         -e inject=kill:error=EPERM -p "${pid[a]}" 3>&- &
     poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"

@@ -650,6 +650,14 @@ hold() {
     bg_up "$1" rlock run "${@:3}" "$2" -- sh -c ": >'$T/$1.up'; exec sleep 1000"
 }
 
+# hears NAME KEY: returns when NAME, which holds KEY, hears at once that it is asked to release it:
+# it listens, and has acknowledged the renewal that it listens with.
+hears() {
+    poll_until 10 eval "[[ \$(redis pubsub channels 'rlock:{$2}:*') ]]"
+    poll_until 10 in_state "$(agent_of "${pid[$1]}")" S
+    poll_until 10 in_state "${pid[$1]}" S
+}
+
 # stay NAME KEY [OPTION...]: a background rlock that holds KEY until "ends_well NAME" tells its
 # command to end.
 stay() {

@@ -129,15 +129,12 @@ listens() {
     [[ $(redis pubsub channels "rlock:{$1}:*") ]]
 }
 
-# A command that takes its time after TERM. Its holder hears when it is asked to release: it
-# listens, and has acknowledged the renewal that it listens with. An rlock that is stopped before
-# that hears of nothing until its lease ends.
+# A command that takes its time after TERM. An rlock that is stopped before it hears when it is
+# asked to release hears of nothing until its lease ends.
 cleaner() {
     bg_up a rlock run --lease 10m --kill-after 20s --stop "echo >>'$T/stopped'; $1" k -- \
         sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
-    poll_until 10 listens k
-    poll_until 10 in_state "$(agent_of "${pid[a]}")" S
-    poll_until 10 in_state "${pid[a]}" S
+    hears a k
 }
 
 @test "H164 the lock of a stopped rlock is taken away: its agent runs --stop, TERMs and releases" {
@@ -211,14 +208,13 @@ cleaner() {
         trap ': >\"$T/termed\"; exit 3' TERM
         setsid sh -c 'trap \"\" TERM; echo \$\$ >\"$T/left\"; : >\"$T/a.up\"; while :; do sleep 0.05; done' &
         while :; do sleep 0.05; done"
-    poll_until 10 listens k
+    hears a k
     strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "${pid[a]}" 3>&- &
-    tracer=$!
     poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/termed"
     kill -STOP "${pid[a]}"
-    kill "$tracer"
+    poll_until 10 in_state "${pid[a]}" t # as its tracer sees it
     poll_until 30 gone "$(<"$T/left")"
     alive "${pid[f]}"
     kill -CONT "${pid[a]}"
@@ -231,7 +227,7 @@ cleaner() {
     need_strace
     bg_up a rlock run --lease 10m --kill-after 30s k -- \
         sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
-    poll_until 10 listens k
+    hears a k
     agent=$(agent_of "${pid[a]}")
     suspend a STOP
     strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "$agent" 3>&- &
