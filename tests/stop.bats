@@ -205,7 +205,7 @@ cleaner() {
 @test "H164 rlock is stopped after TERM, and could not tell its agent: what is left is killed" {
     need_strace
     bg_up a rlock run --lease 10m --kill-after 10s k -- sh -c "
-        trap ': >\"$T/termed\"; exit 3' TERM
+        trap ': >\"$T/termed\"; until [ -e \"$T/stopped\" ]; do sleep 0.05; done; exit 3' TERM
         setsid sh -c 'trap \"\" TERM; echo \$\$ >\"$T/left\"; : >\"$T/a.up\"; while :; do sleep 0.05; done' &
         while :; do sleep 0.05; done"
     hears a k
@@ -215,7 +215,9 @@ cleaner() {
     poll_until 20 test -e "$T/termed"
     kill -STOP "${pid[a]}"
     poll_until 10 in_state "${pid[a]}" t # as its tracer sees it
+    : >"$T/stopped"
     poll_until 30 gone "$(<"$T/left")"
+    held k
     alive "${pid[f]}"
     kill -CONT "${pid[a]}"
     ends_with a 79
