@@ -74,17 +74,18 @@ clean_environment() {
 
 # free_ports NUMBER: prints ports below those that the kernel gives to connections, and in a range
 # of this file: a late client of another file's server must not reach this one. The ports 10000
-# above are free as well, for the bus of a cluster.
+# above are free as well, for the bus of a cluster. Where two checkouts run tests side by side,
+# RLOCK_TEST_LANE is 1 for one of them, so that none takes a port that the other has just found.
 free_ports() {
     local file files=("$TESTS"/*.bats)
     for file in "${!files[@]}"; do
         [[ ${files[$file]} != "$TESTS/${BATS_TEST_FILENAME##*/}" ]] || break
     done
-    python3 - "$1" "$((11000 + 100 * file))" <<'END'
+    python3 - "$1" "$((11000 + 100 * file + 50 * ${RLOCK_TEST_LANE:-0}))" <<'END'
 import random, socket, sys
 number, base = map(int, sys.argv[1:])
 free = []
-for port in random.sample(range(base, base + 100), 100):
+for port in random.sample(range(base, base + 50), 50):
     try:
         for one in (port, port + 10000):
             with socket.socket() as listener:

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +214,7 @@ static bool is_ended_by_loss(bool cleared)
 
     job.cleared = cleared;
     job_lose(&job, &(struct run_reason){.cause = RUN_CAUSE_LOSS + LOSS_REVOKED});
+    free(job.verdict);
     return job.state == JOB_STOPPING || ends > 0;
 }
 
@@ -229,6 +231,7 @@ static bool is_asked_before_told(void)
 
     job.plan = &asks;
     job_lose(&job, &(struct run_reason){.cause = RUN_CAUSE_LOSS + LOSS_REVOKED});
+    free(job.verdict);
     return usr1s == 1 && news_before == 0;
 }
 
@@ -259,6 +262,7 @@ static int fault_of_killed(int noted, bool barred, enum fate *fate)
     job_changed(&job, CHILD_ENDED, SIGKILL);
     shared.command.fault = 0;
     atomic_store(&shared.command.group, 0);
+    free(job.verdict);
     *fate = job.fate;
     return job.fault;
 }
