@@ -379,6 +379,22 @@ def tell(server, ear, operations, fault, seed):
     raise AssertionError("\n".join(lines + names + held + [fault]))
 
 
+@test("model: an ancestor that acquires after its descendant does not make its family the oldest")
+def _(server):
+    _world, _number, fault = replay(server, server.listen(), [
+        ("new", 8, 4, ("b",), "l", 3, True, "a", 5, 1000),
+        ("new", 1, 2, ("b",), "l", 3, True, "g", 9, 0),
+        ("acquire", 8, 30000, True, None, True, False, False),
+        ("new", 7, 8, ("b",), "l", 3, True, None, -1, 0),
+        ("acquire", 7, 1000, True, None, False, False, False),
+        ("acquire", 1, 5000, True, -1, True, False, False),
+        ("release", 8, False, 0),
+        ("ghost", 0, False),
+        ("release", 7, True, 0),
+    ])
+    assert fault is None, fault
+
+
 @test("model: random operations have the model's answers, and no judge finds a fault")
 def _(server):
     compare(server)

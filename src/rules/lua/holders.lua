@@ -424,12 +424,15 @@ end
 -- it may be less exclusive. held.earliest and held.longest stay as they are, which only makes
 -- others look once more, and the next oldest family is found when somebody asks.
 local function remove(lock, entry, family)
-  local mode_before = mode_of(family)
+  local mode_before, first = mode_of(family), family.entries[1]
   remove_entries(lock, family, function(other) return other == entry or is_dead(other) end)
-  local held = lock.held
-  if #family.entries == 0 then
+  local held, next_first = lock.held, family.entries[1]
+  -- An ancestor that came after its descendant has a higher fence than that.
+  if held.oldest == family.name and not (next_first and next_first.fence == first.fence) then
+    held.oldest = '-'
+  end
+  if not next_first then
     held.count = held.count - 1
-    if held.oldest == family.name then held.oldest = '-' end
     if held.count <= 0 then lock.held = nil end
   elseif held.mode ~= 'l' then
     held.mode = mode_of(family)
