@@ -46,10 +46,16 @@ follow() {
 
 kill_server() { kill_redis "$T/data"; }
 
+# server_answers: the server is started, also anew: its port may be taken for a moment.
+server_answers() {
+    kill -0 "$(cat "$T/data/pid" 2>/dev/null)" 2>/dev/null ||
+        redis-server "$T/etc/redis/used.conf" --pidfile "$T/data/pid" --logfile "$T/data/log" \
+            --daemonize yes 3>&- >/dev/null
+    rlock status -q nothing
+}
+
 start_server() {
-    redis-server "$T/etc/redis/used.conf" --pidfile "$T/data/pid" --logfile "$T/data/log" \
-        --daemonize yes 3>&- >/dev/null
-    poll_until 20 rlock status -q nothing
+    poll_until 20 server_answers || { tail -n 3 "$T/data/log" && return 1; }
 }
 
 @test "H157 a Redis in two minutes keeps its locks; the doctor warns of the network alone" {
