@@ -121,6 +121,7 @@ names_the_second() {
 killed_unheard() {
     rm -f "$T"/proxy.*
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
+    rlock run "${@:4}" k -- true # makes the nodes of the keys; the server deletes unused ones
     fault on up "$1" hold down
     bg a rlock run -n -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" --lease 60s \
         --connect-timeout 60s "${@:4}" k -- sh -c 'exit 9'
@@ -134,10 +135,8 @@ killed_unheard() {
 }
 
 @test "H143 an agent is killed before it hears of its grant: the next one has it, with -n too" {
-    rlock run j k -- true # the nodes of the keys are there
     killed_unheard _c_ 1 0
     killed_unheard _c_ 1 0 j
-    rlock run --limit 1 k -- true
     killed_unheard _c_ 0 1 --limit 1
     killed_unheard lease- 1 0 --limit 1
 }
