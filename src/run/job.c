@@ -702,7 +702,9 @@ void job_verify(struct job *job)
     struct moment now = moment_now(), kill = lease_kill_at(job->lease);
     int64_t longest = lease_request_timeout(job->lease.length, 0) + VERIFY_NS;
 
-    if (job->fate == FATE_LOST) { /* and it continues without the lock */
+    /* The command continues without its lock; or the agent has released that before the command was
+     * there, so that its process ends when it is continued. */
+    if (job->fate == FATE_LOST || job->cleared) {
         resume_command(job);
         return;
     }

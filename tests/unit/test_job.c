@@ -188,6 +188,18 @@ static bool is_continued_lost(void)
     return conts > 0 && job.state == JOB_RUNNING;
 }
 
+/* The command's process was stopped before it became the command, whose lock the agent has released
+ * since. Returns whether it is continued, so that it ends. */
+static bool is_continued_released(void)
+{
+    struct job job = job_in(JOB_PAUSED, -NS_PER_SEC);
+
+    job.cleared = true;
+    job.child.stopped = true;
+    job_verify(&job);
+    return conts > 0 && job.state == JOB_RUNNING;
+}
+
 /* Returns the status of a command of --stop, as waitpid() sets it. late: its process stands still
  * before it is executed. */
 static int status_of_stop(bool late)
@@ -276,6 +288,7 @@ int main(void)
     tap_ok(is_continued_unheard(10 * NS_PER_SEC), "a stop was not heard of: it is continued");
     tap_ok(!is_continued_unheard(-NS_PER_SEC), "not when its lease was slept through");
     tap_ok(is_continued_lost(), "one that continues without its lock does not wait for that");
+    tap_ok(is_continued_released(), "nor one that was not started before its lock was released");
     tap_ok(WEXITSTATUS(status_of_stop(false)) == 3, "the command of --stop is executed");
     tap_ok(status_of_stop(true) == SIGKILL, "not when its time is over by then");
     tap_ok(!is_killed_of_agent(60 * NS_PER_SEC), "the agent's --stop has until KILL");
