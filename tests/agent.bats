@@ -130,24 +130,15 @@ kill_all_agents() {
     suspend b STOP
     terminate a
     poll_until 10 is_free k # given up by the agent, which has asked
-    strace -qq -o /dev/null -e inject=sendmsg:error=EAGAIN:when=1 -p "${pid[b]}" &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[b]}/status"
+    trace "${pid[b]}" -o /dev/null -e inject=sendmsg:error=EAGAIN:when=1
     kill -CONT "${pid[b]}"
     in_turn 15 b
-}
-
-# refuses PID NUMBER: the kernel refuses that process's next message, and each one after it up to
-# that NUMBER, for want of memory. To be called before it sends any. Sets "tracer".
-refuses() {
-    strace -qq -o "$T/refused" -e trace=sendmsg -e "inject=sendmsg:error=ENOBUFS:when=1..$2" -p "$1" 3>&- &
-    tracer=$!
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$1/status"
 }
 
 @test "H75 an acknowledgement that the kernel refuses is sent later: the command keeps its lock" {
     need_strace
     stay a k --lease 9s
-    refuses "${pid[a]}" 3
+    refuses "${pid[a]}" 1..3
     poll_until 20 test -s "$T/refused"
     renewed k
     renewed k
@@ -158,7 +149,7 @@ refuses() {
 @test "H75 an order to release that the kernel refuses is sent later: the lock is free at once" {
     need_strace
     stay a k --lease 60s --wait-descendants
-    refuses "${pid[a]}" 3
+    refuses "${pid[a]}" 1..3
     ends_well a
     test -s "$T/refused"
     is_free k
@@ -168,7 +159,7 @@ refuses() {
 @test "H75 an order to release that the kernel never takes is read from the shared page" {
     need_strace
     stay a k --lease 60s
-    refuses "${pid[a]}" 9999
+    refuses "${pid[a]}"
     ends_well a
     is_free k
     run -0 rlock history k
@@ -178,7 +169,7 @@ refuses() {
 @test "H75 an order to release that the kernel never takes, --wait-descendants: as soon" {
     need_strace
     stay a k --lease 60s --wait-descendants
-    refuses "${pid[a]}" 9999
+    refuses "${pid[a]}"
     ends_well a
     is_free k
     run ! grep 'could not be released' "$T/a.err"
@@ -188,7 +179,7 @@ refuses() {
     need_strace
     stay a k --lease 60s
     poll_until 10 has_agent a
-    refuses "$agent" 3
+    refuses "$agent" 1..3
     run -0 rlock force-release --yes --reason test k
     ends_with a 79
     test -s "$T/refused"
@@ -200,7 +191,7 @@ refuses() {
     need_strace
     stay a k --lease 60s
     poll_until 10 has_agent a
-    refuses "$agent" 10000
+    refuses "$agent"
     redis del 'rlock:{k}'
     : >"$T/a.go"
     ends_with a 79
@@ -231,7 +222,7 @@ refuses() {
     need_strace
     as_job work a k forever --lease 15s
     working a
-    refuses "${pid[a]}" 3
+    refuses "${pid[a]}" 1..3
     kill -TSTP "${pid[a]}"
     poll_until 10 test -s "$T/refused"
     kill "$tracer"
@@ -248,7 +239,7 @@ refuses() {
     need_strace
     hold a k --lease 60s
     queued k bg b rlock run -w 3s k -- true
-    refuses "$(agent_of "${pid[b]}")" 3
+    refuses "$(agent_of "${pid[b]}")" 1..3
     ends_with b 75
     test -s "$T/refused"
     run ! grep 'its agent' "$T/b.err"
@@ -273,9 +264,7 @@ still_since_birth() { # NAME K [OPTION...]
     stay "$1" "$2" --lease 60s "${@:3}"
     has_agent "$1"
     suspend "$1" STOP
-    strace -qq -o /dev/null -e inject=clone:delay_exit=100s:when=1 -p "${pid[$1]}" 3>&- &
-    tracer=$!
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[$1]}/status"
+    trace "${pid[$1]}" -o /dev/null -e inject=clone:delay_exit=100s:when=1
     kill -KILL "$agent"
     : >"$T/$1.go"
     poll_until 10 eval "[[ -z \$(pgrep -P ${pid[$1]} -r R,S,D) ]]"
@@ -302,9 +291,8 @@ still_since_birth() { # NAME K [OPTION...]
     need_strace
     stay a k --lease 60s --wait-descendants
     hears a k
-    strace -qq -o "$T/refused" -e trace=sendmsg,kill -e inject=sendmsg:error=ENOBUFS \
-        -e inject=kill:error=EPERM -p "${pid[a]}" 3>&- &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
+    trace "${pid[a]}" -o "$T/refused" -e trace=sendmsg,kill -e inject=sendmsg:error=ENOBUFS \
+        -e inject=kill:error=EPERM
     : >"$T/a.go"
     poll_until 10 grep -q SIGCONT "$T/refused" # to its agent, which owes it an answer
     run -0 rlock force-release --yes --reason test k
@@ -317,7 +305,7 @@ still_since_birth() { # NAME K [OPTION...]
     stay a k --lease 9s
     poll_until 10 has_agent a
     suspend a STOP
-    refuses "$agent" 10000
+    refuses "$agent"
     : >"$T/a.go"
     poll_until 20 gone "$agent"
     test -s "$T/refused"

@@ -94,11 +94,6 @@ stops_when_asked() {
     stops_when_asked a k
 }
 
-# listens KEY: its holder hears when it is asked.
-listens() {
-    [[ $(redis pubsub channels "rlock:{$1}:*") ]]
-}
-
 @test "H45 a holder whose connection broke listens again, also to a server that was away" {
     start_proxy
     hold a k --lease 1h -u "redis://${proxy[proxy]}"

@@ -137,9 +137,8 @@ cgroup_is_gone() {
     for mount in /sys/fs/cgroup/unified /sys/fs/cgroup; do
         [[ ! -e $mount/cgroup.controllers ]] || break
     done
-    strace -qq -f -o "$T/refused" -P "$mount$(<"$T/own")" -P "$mount$(<"$T/own")/cgroup.procs" \
-        -e trace=openat -e inject=openat:error=EBUSY -p "${pid[a]}" 3>&- &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
+    trace "${pid[a]}" -f -o "$T/refused" -P "$mount$(<"$T/own")" \
+        -P "$mount$(<"$T/own")/cgroup.procs" -e trace=openat -e inject=openat:error=EBUSY
     bg f rlock force-release --yes k
     working s
     [[ $(grep -c EBUSY "$T/refused") == 2 ]]

@@ -74,9 +74,8 @@ contended() {
     poll_until 10 test -e "$T/up"
     suspend a STOP
     agent=$(agent_of "${pid[a]}")
-    strace -qq -o /dev/null -e trace=kill,pidfd_send_signal \
-        -e inject=kill,pidfd_send_signal:signal=KILL -p "$agent" 3>&- &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+    trace "$agent" -o /dev/null -e trace=kill,pidfd_send_signal \
+        -e inject=kill,pidfd_send_signal:signal=KILL
     run -0 rlock force-release --yes --now k
     poll_until 20 gone "$agent"
     [[ ! -e $T/got ]]

@@ -90,16 +90,12 @@ forge_message() {
     in_turn 5 c
 }
 
-listens() {
-    [[ -n $(redis pubsub channels "rlock:{k}:$1") ]]
-}
-
 @test "H45 a script is handed no lock, as it counts on a whole lease; its renewer hears at once" {
     bg p sleep 1000
     stay a k
     queued k bg r rlock acquire --lease 2m --keep "${pid[p]}" k
     owner=$(redis hget 'rlock:{k}' q:1 | cut -d' ' -f2)
-    poll_until 15 listens "$owner"
+    poll_until 15 listens k "$owner"
     [[ -z $(offer) ]]
     ends_well a
     ends_with r 0

@@ -44,6 +44,19 @@ need_strace() {
     export ASAN_OPTIONS+=:detect_leaks=0
 }
 
+# trace PID OPTION...: strace is attached to that process, with these options. Sets "tracer".
+trace() {
+    strace -qq "${@:2}" -p "$1" 3>&- &
+    tracer=$!
+    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$1/status"
+}
+
+# refuses PID [WHEN]: the kernel refuses the messages that this process sends from now on, for want
+# of memory; or only those that WHEN chooses (strace(1), "when"). They are in $T/refused.
+refuses() {
+    trace "$1" -o "$T/refused" -e trace=sendmsg -e "inject=sendmsg:error=ENOBUFS${2:+:when=$2}"
+}
+
 # ---------------------------------------------------------------- set-up of a file and of a test
 
 # start_file [REDIS OPTION...]: for setup_file.
@@ -651,10 +664,15 @@ hold() {
     bg_up "$1" rlock run "${@:3}" "$2" -- sh -c ": >'$T/$1.up'; exec sleep 1000"
 }
 
+# listens KEY [OWNER]: its holder hears when it is asked; or OWNER, also a waiter.
+listens() {
+    [[ $(redis pubsub channels "rlock:{$1}:${2:-*}") ]]
+}
+
 # hears NAME KEY: returns when NAME, which holds KEY, hears at once that it is asked to release it:
 # it listens, and has acknowledged the renewal that it listens with.
 hears() {
-    poll_until 10 eval "[[ \$(redis pubsub channels 'rlock:{$2}:*') ]]"
+    poll_until 10 listens "$2"
     poll_until 10 in_state "$(agent_of "${pid[$1]}")" S
     poll_until 10 in_state "${pid[$1]}" S
 }

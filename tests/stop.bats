@@ -125,10 +125,6 @@ absent() {
     [[ $(wc -l <"$T/left") == 1 ]] # not once more, when it may be another one's work
 }
 
-listens() {
-    [[ $(redis pubsub channels "rlock:{$1}:*") ]]
-}
-
 # A command that takes its time after TERM. An rlock that is stopped before it hears when it is
 # asked to release hears of nothing until its lease ends.
 cleaner() {
@@ -187,11 +183,10 @@ cleaner() {
         trap ': >\"$T/termed\"; exit 3' TERM
         setsid sh -c 'trap \"\" TERM; echo \$\$ >\"$T/left\"; : >\"$T/a.up\"; while :; do sleep 0.05; done' &
         while :; do sleep 0.05; done"
-    poll_until 10 listens k
+    hears a k
     agent=$(agent_of "${pid[a]}")
     suspend a STOP
-    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "$agent" 3>&- &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+    refuses "$agent"
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/termed"
     kill -CONT "${pid[a]}"
@@ -209,8 +204,7 @@ cleaner() {
         setsid sh -c 'trap \"\" TERM; echo \$\$ >\"$T/left\"; : >\"$T/a.up\"; while :; do sleep 0.05; done' &
         while :; do sleep 0.05; done"
     hears a k
-    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "${pid[a]}" 3>&- &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/${pid[a]}/status"
+    refuses "${pid[a]}"
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/termed"
     kill -STOP "${pid[a]}"
@@ -232,8 +226,7 @@ cleaner() {
     hears a k
     agent=$(agent_of "${pid[a]}")
     suspend a STOP
-    strace -qq -o "$T/refused" -e trace=sendmsg -e inject=sendmsg:error=ENOBUFS -p "$agent" 3>&- &
-    poll_until 5 grep -q 'TracerPid:.[1-9]' "/proc/$agent/status"
+    refuses "$agent"
     bg f rlock force-release --yes k
     poll_until 20 test -e "$T/termed"
     kill -KILL "$agent"
