@@ -89,7 +89,7 @@ stops_when_asked() {
 @test "H45 a lease that is not renewed listens, and ends when it would have" {
     hold a k --lease 20m --no-renew
     left=$(lease_left k)
-    poll_until 10 listens k
+    poll_until 10 has_listener k
     (($(lease_left k) <= left))
     stops_when_asked a k
 }
@@ -97,14 +97,14 @@ stops_when_asked() {
 @test "H45 a holder whose connection broke listens again, also to a server that was away" {
     start_proxy
     hold a k --lease 1h -u "redis://${proxy[proxy]}"
-    poll_until 10 listens k
+    poll_until 10 has_listener k
     redis client kill type pubsub >/dev/null
-    poll_until 10 listens k
+    poll_until 10 has_listener k
     fault refuse
     poll_until 20 contains "$T/a.err" 'trying again'
-    poll_until 10 fails listens k
+    poll_until 10 fails has_listener k
     fault pass
-    poll_until 20 listens k
+    poll_until 20 has_listener k
     stops_when_asked a k
 }
 

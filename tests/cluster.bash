@@ -277,8 +277,8 @@ ends_later() { # KEY MS
     (($(end_of "$1") > $2 + 1000))
 }
 
-# renews KEY: its holder does, after this was called.
-renews() {
+# renews_lock KEY: its holder does, after this was called.
+renews_lock() {
     poll_until 20 ends_later "$1" "$(end_of "$1")"
 }
 

@@ -323,7 +323,7 @@ have_had_turns() {
     kill_agent a
     kill_agent a
     for key in "${at[@]}"; do
-        renews "$key"
+        renews_lock "$key"
         run -75 rlock run -n "$key" -- true
     done
     kill_agent a

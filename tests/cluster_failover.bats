@@ -20,7 +20,7 @@ holder_and_waiter_survive() {
     queued "$key" work w "$key" 0.2 --lease 20s "${@:2}"
     "$1" "$old"
     poll_until 10 taken_over "$key" "$old"
-    renews "$key"
+    renews_lock "$key"
     ends a
     ends_with w 0
     no_overlap
@@ -59,7 +59,7 @@ holder_and_waiter_survive() {
     ends_with short 79
     kill -CONT "$(node_pid "$replica")"
     poll_until 20 taken_over "$key" "$old"
-    renews "$key"
+    renews_lock "$key"
     ends long
     kill -CONT "$(node_pid "$old")"
 }
@@ -114,7 +114,7 @@ dead_seeds() {
     poll_until 10 has_looked "$old"
     node_kill "$old"
     poll_until 10 taken_over "$key" "$old"
-    renews "$key"
+    renews_lock "$key"
     ends a
 }
 
@@ -180,7 +180,7 @@ dead_seeds() {
     at_work w "$a" forever "$b" "$c" --lease 20s
     node_kill "$old"
     poll_until 10 taken_over "$b" "$old"
-    renews "$b"
+    renews_lock "$b"
     ends w
     run -0 rlock status -q "$a" "$b" "$c"
 }

@@ -12,7 +12,7 @@ load flights
     for i in 1 2 3; do
         move_slot "$key" "$(another_than "$key")"
         run -75 rlock run -n "$key" -- true
-        renews "$key"
+        renews_lock "$key"
     done
     ends a
     [[ ! -s $T/a.err ]]
@@ -67,7 +67,7 @@ have_traced_more() {
     queue v "$here" --lease 12s
     run -75 rlock run -n "$here" -- true
     cli "$target" script flush
-    renews "$here"
+    renews_lock "$here"
     status_json "$here" '.[0] | (.holders | length) == 1 and (.waiters | length) == 1'
     [[ $(rlock status --json | jq -c 'map(.key)') == "[\"$here\"]" ]]
     kill "${pid[b]}"
@@ -124,7 +124,7 @@ have_traced_more() {
     refused 69 run -n --server-wait 0 --mirror string "$key" -- touch "$T/ran"
     move_keys "$key" "$source" "$target"
     close_slot "$key" "$target"
-    renews "$key"
+    renews_lock "$key"
     # One that does not know of the mirror releases it as well.
     run -0 rlock force-release --now --yes "$key"
     ends_with b 0
@@ -136,10 +136,10 @@ have_traced_more() {
     local a=${at[0]} b=${at[1]} c=${at[2]}
     at_work w "$a" 100 "$b" "$c" --lease 12s
     move_slot "$a" "$(master_of "$c")"
-    renews "$b"
+    renews_lock "$b"
     move_slot "$b" "$(master_of "$c")"
-    renews "$a"
-    renews "$b"
+    renews_lock "$a"
+    renews_lock "$b"
     ends w
     [[ ! -s $T/w.err ]]
     run -0 rlock status -q "$a" "$b" "$c"

@@ -95,7 +95,7 @@ forge_message() {
     stay a k
     queued k bg r rlock acquire --lease 2m --keep "${pid[p]}" k
     owner=$(redis hget 'rlock:{k}' q:1 | cut -d' ' -f2)
-    poll_until 15 listens k "$owner"
+    poll_until 15 has_listener k "$owner"
     [[ -z $(offer) ]]
     ends_well a
     ends_with r 0

@@ -664,15 +664,15 @@ hold() {
     bg_up "$1" rlock run "${@:3}" "$2" -- sh -c ": >'$T/$1.up'; exec sleep 1000"
 }
 
-# listens KEY [OWNER]: its holder hears when it is asked; or OWNER, also a waiter.
-listens() {
+# has_listener KEY [OWNER]: its holder hears when it is asked; or OWNER, also a waiter.
+has_listener() {
     [[ $(redis pubsub channels "rlock:{$1}:${2:-*}") ]]
 }
 
 # hears NAME KEY: returns when NAME, which holds KEY, hears at once that it is asked to release it:
 # it listens, and has acknowledged the renewal that it listens with.
 hears() {
-    poll_until 10 listens "$2"
+    poll_until 10 has_listener "$2"
     poll_until 10 in_state "$(agent_of "${pid[$1]}")" S
     poll_until 10 in_state "${pid[$1]}" S
 }

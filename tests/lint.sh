@@ -112,6 +112,25 @@ uncounted() {
         END { exit found }' "$@"
 }
 
+# Prints the functions that a file defines twice, or that helper.bash defines as well: the later
+# one replaces the other for its callers, too. Left out: those that bats calls, and rlock itself.
+redefined() {
+    # shellcheck disable=SC2016 # for awk
+    awk '
+        FNR == 1 && FILENAME != ARGV[1] { split("", here) }
+        /^[a-z_0-9]+\(\)/ && !/^(setup|teardown|rlock)/ {
+            name = $1
+            if (name in here || name in shared) {
+                print FILENAME ":" FNR ": " name " has a definition already"
+                found = 1
+            }
+            here[name]
+            if (FILENAME == ARGV[1])
+                shared[name]
+        }
+        END { exit found }' "$@"
+}
+
 # Checks each script with its includes, of which it may leave functions unused.
 luacheck_whole() {
     status=0
@@ -160,6 +179,8 @@ check mandoc 'man pages' mandoc_strict $(grep -L '^\.so' man/*.[1-8])
 # shellcheck disable=SC2046
 check groff 'man pages fit 80 columns' too_wide $(grep -L '^\.so' man/*.[1-8])
 check awk 'bats files: each negation counts' uncounted tests/*.bats
+check awk 'bats files: a function is defined once' redefined tests/helper.bash \
+    $(ls tests/*.bash tests/*.bats | grep -vx tests/helper.bash)
 check bash 'bash completion' bash -n completions/rlock
 check zsh 'zsh completion' zsh -n completions/_rlock
 check fish 'fish completion' fish -n completions/rlock.fish

@@ -20,8 +20,8 @@ as_cron() {
     grep -q . "$T/block"
 }
 
-# as_job: the block is the definition of a CI job; its shell becomes $T/block.
-as_job() {
+# as_ci_job: the block is the definition of a CI job; its shell becomes $T/block.
+as_ci_job() {
     sed -nE -i 's/^ *- (run: )?(\| *$)?//; s/^ *run: //; /rlock|RLOCK_OWNER=/p' "$T/block"
     grep -q . "$T/block"
 }
@@ -112,7 +112,7 @@ run_block() {
 
 @test "ci.md: a job under a lock, which calls rlock itself; the newest commit; a hotfix" {
     take_block ci.md 'A job under a lock' 1
-    as_job
+    as_ci_job
     run_block
     export CI_COMMIT_BRANCH=main
     take_block ci.md 'Deploy the newest commit only' 1
@@ -145,7 +145,7 @@ run_block() {
 
 @test "ci.md: a lock over several steps is held between them, and released by the last" {
     take_block ci.md 'A lock over several steps of a CI job' 1
-    as_job
+    as_ci_job
     [[ $(wc -l <"$T/block") == 4 ]]
     # Each step is a shell, and a child of the runner.
     {

@@ -263,7 +263,7 @@ bytes_up() {
 }
 
 # How often clients refused a certificate.
-refusals() {
+refused_certificates() {
     grep -c 'alert bad certificate' "$DEPLOYMENT/a/log" || true
 }
 
@@ -279,8 +279,8 @@ refusals() {
     stderr_line '^rlock: .*the master 127.0.0.1:.*the certificate there is not for 127.0.0.1'
     # Also where the servers are silent when the time is over.
     bg w rlock run --tls-ca "$CERTS/ca.pem" --connect-timeout 20s k -- true
-    once=$(refusals)
-    poll_until 20 eval '(($(refusals) > once))'
+    once=$(refused_certificates)
+    poll_until 20 eval '(($(refused_certificates) > once))'
     server_kill b # which could become the master
     server_signal a STOP
     ends_with w 69 20

@@ -59,7 +59,7 @@ waits_behind() {
     bg "$1" rlock run -u "$RLOCK_URL?table=gated" --server-wait 60s "${@:3}" "$2" -- true
 }
 
-now_ms() {
+uptime_ms() {
     local seconds
     read -r seconds _ </proc/uptime
     echo "${seconds/./}0"
@@ -73,14 +73,14 @@ now_ms() {
     waits_behind s slots --limit 1
     poll_until 20 held_up 2
     pause 800 # by the time of their statements the leases would end so much too soon
-    since=$(now_ms)
+    since=$(uptime_ms)
     run -0 rlock acquire --lease 9s only
     run -0 rlock acquire --lease 9s --limit 1 slots
     open_gate
     for key in only slots; do
         poll_until 5 has_waiters "$key" 1
         left=$(lease_left "$key")
-        passed=$(($(now_ms) - since))
+        passed=$(($(uptime_ms) - since))
         echo "$key: $left ms are left, $passed ms after it was free"
         ((left + passed > 8900))
     done

@@ -60,8 +60,8 @@ on_jenkins() {
         STEP_SHA256="${4-$SUM}" STEP_FROM="$FROM" sh "$T/step"
 }
 
-# works SERVICE PREFIX: PREFIX stands before a command of a script there.
-works() {
+# step_works SERVICE PREFIX: PREFIX stands before a command of a script there.
+step_works() {
     : >two
     : >files
     run -0 --separate-stderr "on_$1" a/key \
@@ -96,7 +96,7 @@ assert all(name in step["run"] for name in step["env"]) and "${{" not in step["r
 END
 }
 
-@test "GitHub: a step under a lock" { works github ''; }
+@test "GitHub: a step under a lock" { step_works github ''; }
 
 @test "GitHub: a script of several lines stops at the first that fails" {
     run -1 on_github k $'echo one\nfalse | true\necho two'
@@ -105,12 +105,12 @@ END
 
 @test "GitLab: a job under a lock" {
     lint bash "$PACKAGING/gitlab/rlock.gitlab-ci.yml"
-    works gitlab under_lock
+    step_works gitlab under_lock
 }
 
 @test "Jenkins: a step under a lock" {
     lint sh "$PACKAGING/jenkins/vars/underLock.groovy"
-    works jenkins ''
+    step_works jenkins ''
 }
 
 @test "Jenkins: the step is Groovy" {
