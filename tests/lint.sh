@@ -180,7 +180,7 @@ check mandoc 'man pages' mandoc_strict $(grep -L '^\.so' man/*.[1-8])
 check groff 'man pages fit 80 columns' too_wide $(grep -L '^\.so' man/*.[1-8])
 check awk 'bats files: each negation counts' uncounted tests/*.bats
 check awk 'bats files: a function is defined once' redefined tests/helper.bash \
-    $(ls tests/*.bash tests/*.bats | grep -vx tests/helper.bash)
+    tests/[!h]*.bash tests/*.bats
 check bash 'bash completion' bash -n completions/rlock
 check zsh 'zsh completion' zsh -n completions/_rlock
 check fish 'fish completion' fish -n completions/rlock.fish
