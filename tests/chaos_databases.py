@@ -8,12 +8,13 @@ CALL = 'load() { :; }; . "$0"; "$@"'
 FUNCTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "databases.bash")
 
 
-def is_gone(pid):
+def state(pid):
+    """Returns the letter of /proc/PID/stat, which is Z as well once its entry is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+            return file.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return True
+        return "Z"
 
 
 def run(*words, **how):
@@ -55,15 +56,23 @@ class DatabaseServer(Server):
     def make_users(self):
         run(*self.shell("database_users", "p"), check=True)
 
+    def pids(self):
+        return [pid for pid, _name in descendants(self.process.pid)]
+
     def signal(self, number):
-        for pid, _name in descendants(self.process.pid):
+        for pid in self.pids():
             send(pid, number)
 
     def stop(self):
-        pids = [pid for pid, _name in descendants(self.process.pid)]
+        """The first process stands still before they are counted: one that it forked meanwhile
+        would keep the shared memory, beside which PostgreSQL does not start."""
+        first = self.process.pid
+        send(first, signal.SIGSTOP)
+        until("the first process stands still", lambda: state(first) in "TZ")
+        pids = self.pids()
         self.signal(signal.SIGKILL)
         self.process.wait()
-        until("its processes have ended", lambda: all(map(is_gone, pids)))
+        until("its processes have ended", lambda: all(state(pid) == "Z" for pid in pids))
 
 
 class Database(BehindProxies):

@@ -116,11 +116,12 @@ database_is_here() {
     esac
 }
 
-# as_server COMMAND...: as a user that is not root, with the shim DATABASE_PRELOAD.
+# as_server COMMAND...: as a user that is not root, with the shim DATABASE_PRELOAD. EXEC=exec is set
+# by a caller whose shell it replaces.
 as_server() {
     local as=()
     ((EUID != 0)) || as=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
-    "${as[@]}" env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
+    ${EXEC-} "${as[@]}" env -u RLOCK_TEST_ID ${DATABASE_PRELOAD:+LD_PRELOAD="$DATABASE_PRELOAD"} "$@" 3>&-
 }
 
 database_make() {
@@ -170,9 +171,10 @@ change_password() {
     esac
 }
 
-# On the data that there is, in the foreground.
+# On the data that there is, in place of this shell, whose parent reaps the server's first process
+# then. PostgreSQL does not start while its predecessor is a zombie.
 database_run() {
-    local dir=$BATS_FILE_TMPDIR/$1
+    local dir=$BATS_FILE_TMPDIR/$1 EXEC=exec
     case $1 in
     postgresql)
         as_server "$POSTGRESQL_BIN/postgres" -D "$dir/data" -k "$dir" -p "$POSTGRESQL_PORT" \
