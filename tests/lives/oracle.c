@@ -1343,6 +1343,16 @@ static bool was_left_without_agent(const struct run *run)
                                     WIFSIGNALED(run->command_status));
 }
 
+/* rlock-stores(7): "A server that a new quorum first asks 100 ms after the others, as the first run
+ * was killed before that", looks like one without its data, and does not count for a lease. */
+static bool may_miss_young_servers(void)
+{
+    for (int i = 0; i < run_count && server_count > 1; i++)
+        if (runs[i].killed && world.now < runs[0].starts + 2 * runs[0].lease)
+            return true;
+    return false;
+}
+
 /* Each status but the command's own has a reason. At a quorum, a forced release withdraws what a
  * run is asking for, also where it has no lock: at the end of its wait that counts as servers that
  * have failed. */
@@ -1380,7 +1390,7 @@ static void check_reason(const struct run *run)
         BROKEN(SIGNAL_ONCE, "run %d: it is not sent", run->number);
     if (outcome == OUTCOME_INTERRUPTED && (!run->signalled || run->starts_seen))
         fail("run %d: interrupted without a signal, or with a command", run->number);
-    if (outcome == OUTCOME_FAILED && !disturbed && !withdrawn)
+    if (outcome == OUTCOME_FAILED && !disturbed && !withdrawn && !may_miss_young_servers())
         fail("run %d: failed without a reason", run->number);
     if (outcome == OUTCOME_NOT_EXECUTED && !run->faulted) /* files may be short */
         fail("run %d: not executed", run->number);
@@ -1432,7 +1442,8 @@ static void check_acquired(const struct run *run)
     if (status == STATUS_NOT_ACQUIRED)
         check_wait(run);
     else if (status != STATUS_OK && !disturbed && !(names_end && script.ended) &&
-             !(status == STATUS_SYSTEM && script.unread))
+             !(status == STATUS_SYSTEM && script.unread) &&
+             !(status == STATUS_UNAVAILABLE && may_miss_young_servers()))
         fail("run %d: failed without a reason, status %d", run->number, status);
 }
 
