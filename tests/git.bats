@@ -90,7 +90,7 @@ no_folders() {
     left=$(find "$T/locks.git/refs/rlock" -type f).lock
     : >"$left"
     run -69 rlock run -n --lease 1m --connect-timeout 1m --server-wait 0 k -- true
-    [[ $output == *"Unable to create "*"k"*".lock': File exists" ]]
+    [[ $output == *"Unable to create "*"k"*".lock': File exists"* ]]
     bg a rlock run --lease 1m --connect-timeout 1m k -- true
     poll_until 60 contains "$T/a.err" 'File exists'
     rm "$left"
@@ -160,6 +160,18 @@ END
     printf '%s\n' '#!/bin/sh' 'git update-ref "$1" "$3"' 'exit 1' >"$T/locks.git/hooks/update"
     chmod +x "$T/locks.git/hooks/update"
     [[ $(ask 'put k - 2' a) == "done $(git -C "$T/locks.git" rev-parse refs/rlock/k=)" ]]
+}
+
+@test "H141 a put that finds the lock of itself is done" {
+    local version
+    version=$(ask 'put k - 2' a)
+    cat >"$T/locks.git/hooks/update" <<'END'
+#!/bin/sh
+git update-ref "$1" "$3"
+: >"$1.lock"
+END
+    chmod +x "$T/locks.git/hooks/update"
+    [[ $(ask "put k ${version#done } 2" a) == "done $(git -C "$T/locks.git" rev-parse refs/rlock/k=)" ]]
 }
 
 @test "a driver that is told to end, or whose reader has gone, leaves nothing behind" {
