@@ -97,14 +97,15 @@ static void report_unreleased(const struct supervisor *s, const struct run_reaso
 }
 
 /* Until when to wait for the answer to a release: until the lease ends, as the lock is free then
- * anyway, within bounds. */
+ * anyway, within bounds. An agent that ends the command may have more to end first. */
 static struct moment release_by(const struct supervisor *s)
 {
     struct moment now = moment_now();
     struct moment least = moment_plus(now, RELEASE_LEAST_NS);
-    struct moment end = s->job.lease.end;
+    struct moment most =
+        job_is_ended_elsewhere(&s->job) ? MOMENT_NEVER : moment_plus(now, RELEASE_MOST_NS);
 
-    return moment_reached(end, least) ? least : moment_min(end, moment_plus(now, RELEASE_MOST_NS));
+    return moment_max(least, moment_min(s->job.lease.end, most));
 }
 
 /* Whether an agent has something to do: while the lock is waited for, held or released. Not if the
@@ -126,7 +127,7 @@ static bool start_release(struct supervisor *s)
 
     job_command_end(job, &order.end); /* all bytes of a message are sent */
     if (s->state != RELEASING)
-        s->leave_by = job_is_ended_elsewhere(job) ? job->lease.end : release_by(s);
+        s->leave_by = release_by(s);
     s->state = RELEASING;
     if (s->unreleased)
         report_unreleased(s, s->unreleased->reason);
