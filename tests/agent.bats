@@ -386,9 +386,11 @@ still_since_birth() { # NAME K [OPTION...]
     terminate a 143
 }
 
+# The command starts nothing while it is stopped: a shell that waits in vfork() for a child that was
+# stopped there is not seen as stopped (rlock-run(1)).
 @test "H99 paused until --at-most is over, rlock knows the lease that it has by now: TERM, 124" {
     as_job bg_up a rlock run --lease 9s --at-most 8s k -- \
-        sh -c "trap 'sleep 0.5; : >\"$T/cleaned\"; exit' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
+        sh -c "trap 'sleep 0.5; : >\"$T/cleaned\"; exit' TERM; sleep 1000 & : >'$T/a.up'; wait"
     suspend a TSTP
     for _ in 1 2 3 4; do # the lease that it has heard of is over, and --at-most
         renewed k
