@@ -380,6 +380,19 @@ def _(server, lock):
     sound(lock)
 
 
+@test("an owner that has released asks again within grace; only its earlier requests are barred")
+def _(server, lock):
+    mine = take(lock, A, attempt=1)
+    server.call("FLUSHALL")
+    same(lock.renew(A, grace=True, attempt=2, **mine)[0], "RENEWED")
+    same(lock.release(A, grace=True, attempt=4), ["RELEASED", lock.now])
+    same(lock.renew(A, grace=True, attempt=3, **mine)[0], "LOST")
+    same(lock.renew(A, grace=True, **mine)[0], "LOST", "another process")
+    same(lock.acquire(A, grace=True, attempt=3)[0], "BARRED")
+    same(lock.acquire(A, grace=True, attempt=5)[0], "GRACE")
+    sound(lock)
+
+
 # -- anything -------------------------------------------------------------------------------------
 
 

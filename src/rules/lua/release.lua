@@ -33,7 +33,7 @@ local run_out = {} -- the locks whose lease has ended, where that counts
 -- As long as the server may have forgotten locks, a renewal takes a lock that is not there for a
 -- forgotten one: also one that is under way, or that another process of the owner sends later.
 local grace = args.epoch and grace_left(args.epoch, tonumber(args.lease)) or 0
-if grace > 0 and not args.not_after then bar, barred = math.max(bar, grace), owner end
+if args.attempt or not args.not_after then bar = math.max(bar, grace) end
 
 -- Sets lock.own and lock.family, the owner's entry and the family of that. Returns the refusal, if
 -- a later request of the owner was executed, or a strict release must not touch a run; nil: none. A
