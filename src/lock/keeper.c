@@ -890,6 +890,7 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
     request->queue = keeper->plan.wait;
     request->listen = listening == LISTENING || (request->queue && keeper->store->frugal);
     request->replace &= !keeper->replaced;
+    request->uncertain = !moment_reached(keeper->doubt.until, now);
     request->accept_by_message =
         request->listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
     throttle_note(&keeper->pace, now);

@@ -70,6 +70,7 @@ struct acquire_request {
      * same request again is granted the same keys. Only with STORE_ANY. 0: all of them. */
     size_t take;
     bool from_dead_agent; /* the store may know the owner from another process, which has died */
+    bool uncertain;       /* an earlier acquisition of this owner may still be under way */
     /* The owner may have the lock from before, and keeps that if this request is not answered. */
     bool had;
     /* All requests of this owner come from this host, each when the one before was answered or

@@ -16,6 +16,7 @@
 #define SIM_KEYS   4 /* their names are "a" to "d" */
 #define SIM_OWNERS 5
 #define SIM_LINKS  (8 * SIM_OWNERS) /* connections at a time */
+#define LATE_MS    50               /* by which a request whose process has died may be late */
 
 /* One key: its holder, and its waiters in the order of arrival. Owners are told
  * apart by their address. */
@@ -24,6 +25,8 @@ struct sim_key {
     const char *holder; /* NULL: none */
     const char *queue[SIM_OWNERS];
     size_t waiting;
+    unsigned released[SIM_OWNERS]; /* by that owner: the number of its latest release */
+    unsigned barred[SIM_OWNERS];   /* its requests up to that number */
 };
 
 struct sim_server {
@@ -32,6 +35,7 @@ struct sim_server {
     bool has_queue;
     unsigned silent; /* of 100 answers, so many are lost */
     unsigned dying;  /* of 100 acquisitions, so many have their process die soon */
+    unsigned sent;   /* requests */
     struct sim_key keys[SIM_KEYS];
     struct sim_link *links[SIM_LINKS];
     const char *fault; /* NULL: none */
@@ -119,6 +123,8 @@ struct sim_link {
     struct loop_timer timer;
     bool busy;
     enum store_verb verb;
+    unsigned sent; /* the number of the request */
+    bool uncertain;
     struct acquire_request request;
     struct sim_key *key;
     store_done *done;
@@ -140,6 +146,43 @@ static void call_first(struct sim_server *server, const struct sim_key *key)
     }
 }
 
+/* Owners are named "o0", "o1" ... */
+static size_t number_of(const char *owner)
+{
+    return (size_t)(owner[1] - '0');
+}
+
+static bool release(const struct sim_link *link)
+{
+    size_t owner = number_of(link->owner);
+
+    link->key->released[owner] = link->sent;
+    if (link->uncertain)
+        link->key->barred[owner] = link->sent;
+    return leave(link->key, link->owner);
+}
+
+static void drop_link(struct sim_link *link)
+{
+    loop_disarm(link->server->loop, &link->timer);
+    link->server->links[link->number] = NULL;
+    free(link);
+}
+
+/* A request whose process has died arrives at last. The next process asks for the lock or releases
+ * it. If it has done so before, no process would know of a grant. */
+static void arrive_late(struct loop_timer *timer)
+{
+    struct sim_link *link = timer->owner;
+    struct sim_key *key = link->key;
+    size_t owner = number_of(link->owner);
+    bool is_free = !key->holder && key->waiting == 0;
+
+    if (is_free && key->released[owner] > link->sent && key->barred[owner] < link->sent)
+        link->server->fault = "a dead process's request is granted after the release";
+    drop_link(link);
+}
+
 static void obey(struct loop_timer *timer)
 {
     static const struct answer mute = {
@@ -155,8 +198,7 @@ static void obey(struct loop_timer *timer)
         acquire_key(at, key, link->owner, &link->request, &answer);
         bool listens = link->request.listen && answer.verdict == VERDICT_REFUSED;
         link->listens_to = listens ? key : NULL;
-    } else if (link->verb == VERB_RENEW ? key->holder != link->owner
-                                        : !(changed = leave(key, link->owner))) {
+    } else if (link->verb == VERB_RENEW ? key->holder != link->owner : !(changed = release(link))) {
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_NOT_HOLDER};
     }
     link->done(link->arg, chance(&at->seed, 100) < at->silent ? &mute : &answer);
@@ -172,6 +214,8 @@ static void start(struct store *base, const struct operation *operation)
         link->server->fault = "the store was asked while it was busy";
     link->busy = true;
     link->verb = operation->verb;
+    link->sent = ++link->server->sent;
+    link->uncertain = link->verb == VERB_RELEASE && operation->release->uncertain;
     link->request = *operation_lock(operation);
     if (link->request.key_count != 1)
         link->server->fault = "the store was asked about several keys at once";
@@ -186,9 +230,14 @@ static void close_link(struct store *base)
 {
     struct sim_link *link = (struct sim_link *)base;
 
-    loop_disarm(link->server->loop, &link->timer);
-    link->server->links[link->number] = NULL;
-    free(link);
+    if (link->busy && link->verb == VERB_ACQUIRE) {
+        int64_t late = chance(&link->server->seed, LATE_MS) * NS_PER_MS;
+        link->timer.fire = arrive_late;
+        loop_arm(link->server->loop, &link->timer, moment_plus(link->timer.due, late));
+        link->listens_to = NULL;
+        return;
+    }
+    drop_link(link);
 }
 
 /* A connection. owner: borrowed. */
@@ -227,8 +276,9 @@ struct taker {
     struct loop_timer timer, death;
     enum { TRYING, HOLDING, RELEASING } state;
     bool busy;
-    bool replaced;  /* its process has died, and the next one has had no answer yet */
-    unsigned turns; /* how often it had the lock */
+    bool replaced;       /* its process has died, and the next one has had no answer yet */
+    struct moment doubt; /* requests of that one may be executed until then */
+    unsigned turns;      /* how often it had the lock */
 };
 
 static struct acquire_request request_of(const struct taker *taker)
@@ -307,6 +357,11 @@ static void returned(void *arg, const struct answer *answer)
     go_on(taker, 0);
 }
 
+static bool is_in_doubt(const struct taker *taker)
+{
+    return !moment_reached(taker->doubt, loop_now(server.loop));
+}
+
 static void act(struct loop_timer *timer)
 {
     struct taker *taker = timer->owner;
@@ -319,6 +374,7 @@ static void act(struct loop_timer *timer)
     if (taker->state == TRYING) {
         taker->acquire = request_of(taker);
         taker->acquire.from_dead_agent = taker->replaced;
+        taker->acquire.uncertain = is_in_doubt(taker);
         if (server.dying && chance(&server.seed, 100) < server.dying)
             loop_arm(server.loop, &taker->death,
                      moment_plus(loop_now(server.loop), chance(&server.seed, 15) * NS_PER_MS));
@@ -331,7 +387,8 @@ static void act(struct loop_timer *timer)
     if (taker->state == HOLDING && count_held(taker) != request_of(taker).key_count)
         server.fault = "lost a key that was not taken from it";
     taker->state = RELEASING;
-    taker->release = (struct release_request){.lock = &taker->acquire};
+    taker->release =
+        (struct release_request){.lock = &taker->acquire, .uncertain = is_in_doubt(taker)};
     operation.verb = VERB_RELEASE;
     operation.release = &taker->release;
     operation.done = returned;
@@ -365,6 +422,7 @@ static void die(struct loop_timer *timer)
     connect_taker(taker);
     taker->busy = false;
     taker->replaced = true;
+    taker->doubt = moment_plus(loop_now(server.loop), (LATE_MS + 10) * NS_PER_MS);
     go_on(taker, 0);
 }
 
@@ -410,6 +468,10 @@ static void end(void)
         loop_disarm(server.loop, &takers[i].timer);
         loop_disarm(server.loop, &takers[i].death);
         store_close(takers[i].store);
+    }
+    for (size_t i = 0; i < SIM_LINKS; i++) {
+        if (server.links[i])
+            drop_link(server.links[i]);
     }
     loop_free(server.loop);
 }

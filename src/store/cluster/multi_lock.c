@@ -266,14 +266,17 @@ static void taken_released(void *arg, const struct answer *answer)
  * round, or ends. */
 static void release_taken_next(struct multi_lock *multi)
 {
+    const struct acquire_request *acquire = multi->base.operation.acquire;
     size_t count = multi->key_count;
 
     for (; multi->step < count; multi->step++) {
         size_t key = multi->order[count - 1 - multi->step];
         if (must_release(multi, key)) {
             struct release_request *request = &multi->request.release;
-            *request = (struct release_request){
-                .lock = set_key(multi, key), .end.how = LOCK_UNUSED, .in_time = true};
+            *request = (struct release_request){.lock = set_key(multi, key),
+                                                .end.how = LOCK_UNUSED,
+                                                .in_time = true,
+                                                .uncertain = acquire->uncertain};
             ask_below(multi, (struct operation){.verb = VERB_RELEASE, .release = request},
                       multi->base.operation.until, taken_released);
             return;
