@@ -6,9 +6,9 @@ load latches
 
 # use_odd_server KIND: RLOCK_URL leads to such a server.
 use_odd_server() {
-    bg odd python3 "$TESTS/odd_server.py" "$T/odd.sock" "$1"
-    poll_until 10 listens "$T/odd.sock"
-    RLOCK_URL=unix://$T/odd.sock
+    bg odd python3 "$TESTS/odd_server.py" "$T/$1.sock" "$1"
+    poll_until 10 listens "$T/$1.sock"
+    RLOCK_URL=unix://$T/$1.sock
 }
 
 # times_asked WORD: how often.
@@ -42,8 +42,6 @@ rate_is_bounded() {
     use_odd_server negative
     rate_is_bounded
     [[ $status == 69 ]]
-    end_processes
-    rm "$T/odd.sock"
     use_odd_server huge
     rate_is_bounded
     [[ $status == 69 ]]
@@ -84,14 +82,27 @@ rate_is_bounded() {
     local words
     use_odd_server long
     words='it answers with an error: ERR \\x1b\[31mred( word){396} the end$'
-    says 69 "^rlock: k: unix://$T/odd.sock: $words" run -n --server-wait 0 k -- touch "$T/ran"
+    says 69 "^rlock: k: $RLOCK_URL: $words" run -n --server-wait 0 k -- touch "$T/ran"
     [[ ! -e $T/ran ]]
-    says 69 "^rlock: release: unix://$T/odd.sock: $words" release k --owner \
+    says 69 "^rlock: release: $RLOCK_URL: $words" release k --owner \
         00000000-0000-4000-8000-000000000000
     run -69 --separate-stderr rlock latch status k # asks once: a look leaves nothing to settle
     [[ $stderr != *'trying again'* ]]
     run -69 --separate-stderr rlock run -v -n --server-wait 0 k -- true
     stderr_line 'the server said: ERR \\x1b\[31mred( word){396} the end$'
+}
+
+# An answer is not kept without end, and its claims are not believed: rlock would run out of memory,
+# or of its stack, or look through empty memory for seconds.
+@test "H130 an answer of a size that none has: the connection is left, at a bounded rate" {
+    local kind
+    for kind in many more deep large; do
+        use_odd_server $kind
+        refused 69 run -n --server-wait 0 k -- touch "$T/ran"
+        stderr_line "$RLOCK_URL: what answers there is not a Redis server\$"
+        [[ $kind != more ]] || rate_is_bounded
+    done
+    [[ ! -e $T/ran ]]
 }
 
 # start_lying_proxy WORD [TIMES]: through_proxy leads through such a proxy to the real server.

@@ -11,7 +11,11 @@ asked for is a line on standard output. KIND:
   escapes   it has no keys, when it is asked for the first time; then an error with control
             characters
   other     the answer to another question
-  long      an error of 2,000 characters, one of which begins a colour"""
+  long      an error of 2,000 characters, one of which begins a colour
+  many      an array that claims to have 2^31-1 elements
+  more      one that claims to have so many that there may be memory for them
+  deep      1,000,000 arrays, one in the other
+  large     a string of which 64 MB have come, and which continues"""
 import os, socketserver, sys, threading, time
 
 path, kind = sys.argv[1:]
@@ -44,6 +48,12 @@ ANSWERS = {
     "hmget": array(b"$-1\r\n"),
     "unsubscribe": array(bulk(b"unsubscribe"), b"$-1\r\n", number(0)),
 }
+ENDLESS = {
+    "many": b"*2147483647\r\n",
+    "more": b"*5000000\r\n",
+    "deep": b"*1\r\n" * 1000000,
+    "large": b"$100000000\r\n" + bytes(65 << 20),
+}
 SCANS = [array(bulk(b"0"), array()), b"-ERR \x1b[31mred\x9b\r\n"]
 
 
@@ -53,6 +63,8 @@ LONG = b"-ERR \x1b[31mred" + b" word" * 396 + b" the end\r\n"
 def script(words):
     if kind == "long":
         return LONG
+    if kind in ENDLESS:
+        return ENDLESS[kind]
     if len(words) < 12:  # a release: an acquisition has eleven arguments
         return array(bulk(b"RELEASED"), NOW)
     if kind in GRACE:

@@ -6,6 +6,43 @@
 #include <stdio.h>
 #include <string.h>
 
+/* No answer to rlock has so many elements in an array, arrays in arrays so deep, or so many bytes.
+ * hiredis makes room for all elements that an array claims to have before one has come, its version
+ * 1 nests arrays without end and frees them by recursion, and both keep what has no end. */
+#define ELEMENTS_MAX (1 << 22)
+#define DEPTH_MAX    8
+#define ANSWER_MAX   (64 << 20)
+
+#if HIREDIS_MAJOR < 1
+typedef int array_size;
+#else
+typedef size_t array_size;
+#endif
+
+static redisReplyObjectFunctions *of_hiredis;
+
+/* For hiredis: NULL is an error of the reader. */
+static void *create_array(const redisReadTask *task, array_size size)
+{
+    unsigned depth = 0;
+
+    for (const redisReadTask *outer = task->parent; outer; outer = outer->parent)
+        depth++;
+    return size <= ELEMENTS_MAX && depth < DEPTH_MAX ? of_hiredis->createArray(task, size) : NULL;
+}
+
+static redisReader *new_reader(void)
+{
+    static redisReplyObjectFunctions functions;
+    redisReader *reader = mem_checked(redisReaderCreate());
+
+    of_hiredis = reader->fn;
+    functions = *of_hiredis;
+    functions.createArray = create_array;
+    reader->fn = &functions;
+    return reader;
+}
+
 /* Drops the reader, with replies that are half read. The generation tells a caller in the middle of
  * them. */
 static void end_reading(struct conn *conn)
@@ -20,7 +57,8 @@ static void on_connected(void *arg)
 {
     struct conn *conn = arg;
 
-    conn->reader = mem_checked(redisReaderCreate());
+    conn->reader = new_reader();
+    conn->unread = 0;
     conn->events->connected(conn->arg);
 }
 
@@ -31,11 +69,11 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
     unsigned generation = conn->generation;
 
     redisReaderFeed(conn->reader, bytes, size);
+    conn->unread += size;
     for (;;) {
         void *reply = NULL;
-        if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
-            if (conn->reader->err == REDIS_ERR_OOM)
-                mem_refused();
+        bool sound = redisReaderGetReply(conn->reader, &reply) == REDIS_OK;
+        if (!sound || (!reply && conn->unread > ANSWER_MAX)) {
             snprintf(conn->foreign, sizeof conn->foreign, "%.*s", (int)size, bytes);
             conn->foreign[strcspn(conn->foreign, "\r\n")] = '\0';
             stream_refuse(conn->stream, "what answers there is not a Redis server");
@@ -43,6 +81,7 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
         }
         if (!reply)
             return;
+        conn->unread = 0;
         stream_trust(conn->stream);
         conn->events->reply(conn->arg, reply);
         if (conn->generation != generation)

@@ -21,6 +21,7 @@ struct conn {
     const struct conn_events *events;
     void *arg;
     struct redisReader *reader; /* NULL: not connected */
+    size_t unread;              /* bytes since the latest whole reply */
     unsigned generation;        /* counts closes: a callback may end what is being read */
 };
 
