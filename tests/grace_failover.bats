@@ -99,7 +99,7 @@ take_over() {
     handed_over
 }
 
-# Of two replicas, the promoted one was cut off and has not got the lock. The holder's next renewal
+# The promoted one of two replicas was cut off and has not got the lock. The holder's next renewal
 # makes the lock there, before another client can acquire it.
 @test "H36 H37 of two replicas the one without the lock is promoted: the lock is renewed there" {
     number=$(free_ports 1)

@@ -163,7 +163,7 @@ other_server() {
     fault_of named rst
     work b k 0.3
     finish a
-    # Held on to by the address that was known, or stopped in time.
+    # The lock was renewed at the address that was known, or the command was stopped in time.
     [[ $status == 0 || $status == 79 ]]
     finish b
     no_overlap

@@ -148,7 +148,7 @@ start_lying_proxy() {
 }
 
 @test "H156 an error for the count of a command that has succeeded: it counts once" {
-    # Of the answers with LATCH, the first one after the command has begun becomes an error.
+    # The first answer with LATCH after the command has begun becomes an error.
     bg_prints lying python3 -u "$TESTS/lying_proxy.py" "$REDIS_SOCK" LATCH 1 1 "$T/when"
     rlock latch set k 3
     run -0 --separate-stderr rlock latch run \

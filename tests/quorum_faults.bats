@@ -366,7 +366,7 @@ flush_unseen() {
     [[ $(paste -sd' ' "$LOG") == $(printf 'begin end %.0s' {1..20} | sed 's/ $//') ]]
 }
 
-# Of the three contenders, all but one.
+# All of the three contenders but one.
 two_are_gone() {
     local i gone=0
     for i in 1 2 3; do

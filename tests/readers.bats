@@ -61,7 +61,7 @@ log_is() {
     log_is +r1 +r2 -r1 -r2 +w -w
 }
 
-# Of two readers one is killed with its agent. A writer waits for the other one only, once the lease
+# One of two readers is killed with its agent. A writer waits for the other one only, once the lease
 # of the dead one is over.
 @test "H67 a dead reader goes at the end of its own lease, while others live on" {
     reader dead --lease 6s

@@ -84,7 +84,7 @@ static void run_incr(struct command_call *call)
     lua_pushnumber(call->lua, (lua_Number)next);
 }
 
-/* Of a type that scripts are to refuse. */
+/* Makes the key one of a type that scripts must refuse. */
 static void run_other(struct command_call *call)
 {
     call->record->type = RECORD_OTHER;

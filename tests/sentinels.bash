@@ -7,8 +7,8 @@
 
 # Also for teardown_file, which sees nothing of what a test exports.
 DEPLOYMENT=${BATS_FILE_TMPDIR:-/nonexistent}/deployment
-# Of this run only: Sentinels that watch a master of the same name find each other, and those of
-# another checkout's tests may watch one that had the same port.
+# The name is of this run only: Sentinels that watch a master of the same name find each other, and
+# those of another checkout's tests may watch one that had the same port.
 MASTER=m-${BATS_RUN_TMPDIR##*-}
 
 setup() {

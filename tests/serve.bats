@@ -192,7 +192,7 @@ hosts() {
     # Without one: HTTP/1.1 requires it, and an HTTP/1.0 client is not a browser.
     [[ $(http_status -H 'Host:' "${URL}locks.json") == 400 && $(http_status -H 'Host:' "${URL}metrics") == 400 ]]
     [[ $(http_status -0 -H 'Host:' "${URL}locks.json") == 200 ]]
-    # Of two names, one may be for whoever checks it, and the other for whoever acts by it.
+    # One of two names may be for whoever checks it, and the other for whoever acts by it.
     [[ $(hosts 1.1 localhost) == 200 ]]
     [[ $(hosts 1.1 localhost evil.example) == 400 && $(hosts 1.1 localhost localhost) == 400 ]]
     [[ $(hosts 1.0 localhost localhost) == 400 ]]

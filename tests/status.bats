@@ -353,7 +353,7 @@ EOF
     [[ ${#lines[@]} == 1001 && ${lines[1]} == many-0001* && ${lines[1000]} == many-1000* &&
         -z $stderr ]]
     status_json 'many-*' 'length == 1000 and map(.key) == (map(.key) | sort)'
-    # As of any command at the head of a pipe; it is more than a pipe holds.
+    # The list is more than a pipe holds, so that rlock still writes when "head" has ended.
     run bash -c 'rlock status --long "many-*" 2>"$1" | head -n 1; exit ${PIPESTATUS[0]}' \
         - "$T/err"
     [[ $status == 141 && $output == "many-0001: exclusive"* && ! -s $T/err ]]

@@ -354,7 +354,7 @@ foresees() {
     foresees 37 "warning  $authority"
     foresees 19 "warning  certificate  the certificate of tls-cert ends in" \
         --tls-cert "$CERTS/day.pem" --tls-key "$CERTS/day.key"
-    # Of what lasts for long, two weeks before its end.
+    # A certificate that lasts for long is warned of two weeks before its end.
     authority old -days 90
     certificate season old subjectAltName=IP:127.0.0.1 -days 90
     ca=(--tls-ca "$CERTS/old.pem")

@@ -15,6 +15,6 @@ struct arena {
 
 /* Takes "size" bytes from malloc(), and returns them. */
 char *arena_take(struct arena *arena, char *bytes, size_t size);
-/* The same of a string. */
+/* Takes a string from malloc(), and returns it. */
 char *arena_take_string(struct arena *arena, char *string);
 void arena_free(struct arena *arena);

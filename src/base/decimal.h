@@ -8,9 +8,9 @@
 
 /* The whole of a text as a number from "least" to "most". If it is none: false, *number stays. */
 bool decimal_parse(const char *text, int64_t least, int64_t most, int64_t *number);
-/* The same of "length" characters, for a number from 0 to "most". */
+/* Reads "length" characters in the same way, as a number from 0 to "most". */
 bool decimal_read(const char *text, size_t length, int64_t most, int64_t *number);
-/* The same of the digits that the text begins with; *text is then what follows them. */
+/* Reads the digits that the text begins with in the same way; *text is then what follows them. */
 bool decimal_take(const char **text, int64_t most, int64_t *number);
 /* The whole of a text as a number; "most" if it is larger than that, -1 if it is none. */
 int64_t decimal_size(const char *text, int64_t most);

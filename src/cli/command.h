@@ -83,12 +83,12 @@ void command_error(const struct call *call, const char *fmt, ...)
 /* The same, and points to the help. Returns STATUS_USAGE. */
 int command_misused(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same of a value: "WHAT 'VALUE' WHY". */
+/* The same for a wrong value: "WHAT 'VALUE' WHY". */
 int command_wrong(const struct call *call, const char *what, const char *value, const char *why);
 /* Hints at a line to paste, "rlock LINE" and "rest". Messages show a backslash escaped, so a line
  * that has one is replaced by "instead". */
 void command_hint_line(const struct strbuf *line, const char *rest, const char *instead);
-/* The same of "rlock VERB KEY", with the KEY quoted for sh where needed. */
+/* Hints at "rlock VERB KEY" in the same way, with the KEY quoted for sh where needed. */
 void command_hint_key(const char *verb, const char *key, const char *rest);
 /* Returns STATUS_OK if the store has the ability; otherwise says that it lacks it. */
 int command_need(const struct call *call, enum store_ability ability);
@@ -105,7 +105,7 @@ int command_tell_misfits(const struct call *call, const struct lock_list *list);
 /* Returns STATUS_OK if the word is a time of at least 1 s, which goes to *ns; otherwise says what
  * is wrong with it. */
 int command_check_duration(const struct call *call, const char *word, int64_t *ns);
-/* The same of an option, whose value may be any time; if it is not given, *ns stays. */
+/* The same for an option, whose value may be any time; if it is not given, *ns stays. */
 int command_take_duration(const struct call *call, int id, int64_t *ns);
 /* Confirms what was done, on a terminal and unless -q; elsewhere scripts expect silence. */
 void command_confirm(const struct call *call, const char *fmt, ...)

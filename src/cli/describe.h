@@ -24,7 +24,7 @@ char *describe_local_time(int64_t ms, char out[DESCRIBE_TIME_SIZE]);
 enum describe_precision { DESCRIBE_MINUTE, DESCRIBE_SECOND };
 char *describe_daytime(int64_t now_ms, int64_t at_ms, enum describe_precision precision,
                        char out[DESCRIBE_TIME_SIZE]);
-/* The same of the end of a lease that is not renewed, by the store's clock. */
+/* The end of a lease that is not renewed, by the store's clock, worded as a daytime. */
 char *describe_lease_end(const struct lock_party *holder, enum describe_precision precision,
                          char out[DESCRIBE_TIME_SIZE]);
 #define LEASE_END_TEXT(holder, precision)                                                          \
@@ -100,7 +100,7 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
 #define DECISION_TEXT(by, verb)                                                                    \
     describe_decision(by, verb, 0, (char[DESCRIBE_DECISION_SIZE]){""}, DESCRIBE_DECISION_SIZE)
 
-/* The same of the pause of a lock, "paused by …"; of that of a GLOB, "paused, as all of GLOB, by
+/* The same for the pause of a lock, "paused by …"; for that of a GLOB, "paused, as all of GLOB, by
  * …". */
 char *describe_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE]);
 #define PAUSE_TEXT(lock) describe_pause(lock, (char[DESCRIBE_DECISION_SIZE]){""})

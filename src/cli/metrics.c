@@ -167,7 +167,7 @@ static const struct family families[] = {
     {"rlock_waiters", "gauge", "How many wait for the lock.", WAITERS, 0},
     {"rlock_wait_seconds", "gauge", "How long the oldest waiter has waited; 0 if there is none.",
      WAIT, 0},
-    /* Of stores with a memory: */
+    /* Only stores with a memory have the rest. */
     {"rlock_last_end_timestamp_seconds", "gauge", "When a run last ended so.", LAST_ENDS, 0},
     {"rlock_acquired_total", "counter", "Acquisitions of the lock.", COUNT_OF(acquired)},
     {"rlock_refused_total", "counter", "Requests that ended without the lock.",

@@ -48,7 +48,7 @@ void query_close(struct query *query);
 void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
                   struct answer *answer);
 #define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */
-/* The same of one lock. Returns its view, NULL if the list has none. */
+/* The same for one lock. Returns its view, NULL if the list has none. */
 const struct lock_view *query_read_lock(struct query *query, const char *key,
                                         struct lock_list *list, struct answer *answer);
 /* The same as query_survey() in a query of its own, with one attempt and without a message. */

@@ -539,8 +539,8 @@ static int by_time(const void *a, const void *b)
     return keys ? keys : by_fence(a, b);
 }
 
-/* Of one key the fencing tokens tell the order; those that nest share one. Where a store has no
- * clock of its own, the times are by the clocks of several hosts. */
+/* The fencing tokens tell the order of the runs of one key; those that nest share one. Where a
+ * store has no clock of its own, the times are by the clocks of several hosts. */
 struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count)
 {
     struct past_run *runs;

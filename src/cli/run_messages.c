@@ -409,8 +409,8 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
     }
 }
 
-/* Of several keys of which some are enough, messages name those that are held, as long
- * as they are. */
+/* Where some of several keys are enough, messages name those that are held, as long as they
+ * are. */
 static void on_granted(void *arg, const struct lock_grant *grants)
 {
     struct run_messages *messages = arg;

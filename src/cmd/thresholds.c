@@ -27,7 +27,7 @@ static int64_t age_of(const struct lock_party *party)
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-/* Of all pauses that hold for a lock, the one that began first counts, unless a GLOB that is judged
+/* For how many ms a lock has been paused: since its first pause began, unless a GLOB that is judged
  * itself was paused by then. */
 static int64_t paused_for(const struct lock_view *lock, const struct lock_views *globs)
 {

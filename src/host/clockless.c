@@ -175,7 +175,7 @@ struct clockless_line {
     int64_t shift_us;          /* from the writer's clock to this one, at most */
 };
 
-/* Of a record, as it was when it was last read or written. */
+/* A record as it was when it was last read or written. */
 struct clockless_key {
     struct record values; /* of its lines, as their writers wrote them */
     struct clockless_line *lines;

@@ -15,7 +15,7 @@ struct database_taker {
     void *arg;
 };
 
-/* Of a row, no more than that is taken. */
+/* No more columns of a row are taken. */
 #define DATABASE_COLUMNS 8
 
 /* -- for each kind of database ----------------------------------------------------------------- */

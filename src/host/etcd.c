@@ -28,7 +28,7 @@
 /* So many operations, and so many conditions, a transaction may have: etcd's --max-txn-ops, where
  * it is not set. */
 #define OPERATIONS_MAX 128
-/* Of a store that is empty. */
+/* The revision of an empty etcd. */
 #define FIRST_REVISION 1
 
 static struct {

@@ -154,8 +154,8 @@ static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool 
     return false;
 }
 
-/* The same of a failure that a member has told. It looks at its quota twice: the second time, the
- * request is done, and then refused. */
+/* Fails as a member of etcd has told by its code. A member looks at its quota twice: the second
+ * time, the request is done, and then refused. */
 static bool fail_by_code(struct host_fault *fault, int code, enum http_effect effect,
                          const char *said)
 {

@@ -34,7 +34,7 @@ bool gateway_call(const char *path, struct slice message, enum http_effect effec
 char *gateway_key(struct slice name, const char *behind);
 /* Adds bytes as JSON has them, in base64. */
 void gateway_add_bytes(struct strbuf *out, const char *text, size_t size);
-/* The same of the name of a key. */
+/* Adds the name of a key, as gateway_key() has it, as JSON has that. */
 void gateway_add_name(struct strbuf *out, struct slice name, const char *behind);
 /* Adds both ends of a range: all names that begin so. */
 void gateway_add_range(struct strbuf *body, struct slice prefix);

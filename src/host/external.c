@@ -21,7 +21,7 @@ static struct clockless known = {.margin_us = MARGIN_US};
 static int poll_ms;
 static struct own_clock own_clock;
 
-/* Of the keys of a unit, as they were loaded. */
+/* The keys of a unit, in its order, as they were loaded. */
 static struct loaded {
     char version[DRIVER_WORD_SIZE];
     struct clockless_reading reading;

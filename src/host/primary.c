@@ -16,7 +16,7 @@
  * too. */
 #define SLOW_NS (300 * NS_PER_MS)
 
-/* Of an IPv6 address with the name of an interface. */
+/* An IPv6 address with the name of an interface has room. */
 #define ADDRESS_SIZE 64
 
 enum progress {
@@ -204,8 +204,8 @@ static void try_all(struct moment end)
 
 /* -- the choice -------------------------------------------------------------------------------- */
 
-/* Of several that take writes, the one that was promoted last, where they know that, or else the
- * first of the URL. */
+/* Returns the server to use of those that take writes: the one that was promoted last, where they
+ * know that, or else the first of the URL. */
 static struct candidate *choose_primary(void)
 {
     struct candidate *best = NULL;

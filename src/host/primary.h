@@ -25,7 +25,7 @@ struct database_attempt *database_begin(const struct host_target *target, bool a
 /* Continues it; also called at first. *why: why it is down. */
 enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why);
 int database_attempt_fd(const struct database_attempt *attempt);
-/* Of those that are up: how often a server of this history was promoted; 0: not known. */
+/* How often a server of this history was promoted, by a server that is up; 0: not known. */
 uint64_t database_promotions(struct database_attempt *attempt);
 /* Frees an attempt: ends it; or makes it the connection of this process, to that target. */
 void database_drop(struct database_attempt *attempt);

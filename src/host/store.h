@@ -38,7 +38,7 @@ enum host_outcome {
     HOST_FAILED /* why is in the fault */
 };
 
-/* Of one client. From the end of the next unit on, messages to it are heard. */
+/* A channel of one client. From the end of the next unit on, messages to it are heard. */
 struct host_channel {
     struct client *client;
     struct slice name;

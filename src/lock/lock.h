@@ -62,7 +62,7 @@ struct lock_grant {
     bool absent;    /* fewer keys were asked for than there are, and this one is not held */
 };
 
-/* Of the keys that were asked for, those that are held: all, or as many as were wanted. */
+/* The keys that are held of those that were asked for: all, or as many as were wanted. */
 struct held_keys {
     const char *keys[LOCK_KEYS_MAX]; /* in the order given; borrowed */
     struct lock_grant grants[LOCK_KEYS_MAX];
@@ -164,7 +164,7 @@ struct lock_memory {
     int64_t acquired;
     int64_t ended;     /* runs */
     int64_t waited_ms; /* by those, in all */
-    /* Of the runs that ended with 0: when the latest began, and when one ended last. By the store's
+    /* When the latest of the runs that ended with 0 began, and when one ended last. By the store's
      * wall clock; 0: there was none. */
     int64_t success_began_ms, success_ended_ms;
     int64_t success_ago_ms;    /* since that one ended, by the store's own clock */

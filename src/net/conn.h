@@ -11,7 +11,7 @@ struct conn_events {
     void (*connected)(void *arg);
     /* The callee frees the reply. conn_close() may be called from here. */
     void (*reply)(void *arg, struct redisReply *reply);
-    /* As of a stream, or the other end does not speak RESP. */
+    /* The connection has ended as a stream does, or the other end does not speak RESP. */
     void (*broken)(void *arg, const char *why);
 };
 

@@ -32,7 +32,8 @@ void stream_free(struct stream *stream);
  * never before this returned. -1 with errno. */
 int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tls,
                 const char *host);
-/* The same of a copy of "fd", a socket that is connected to a program of this host. */
+/* Starts with a copy of "fd", a socket that is connected to a program of this host; fd stays the
+ * caller's. "connected" follows, or "broken", as above. -1 with errno. */
 int stream_adopt(struct stream *stream, int fd);
 /* A plain connection continues over TLS, with what the other end says next: "connected" comes once
  * more, or "broken". */

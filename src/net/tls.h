@@ -70,7 +70,7 @@ bool tls_write(struct tls_session *session, const char *bytes, size_t size);
 bool tls_hears_plain(const struct tls_session *session);
 /* Guesses why the peer ended the connection; NULL: not known. */
 const char *tls_guess_refusal(const struct tls_session *session);
-/* Of the certificates that a session relies on, the one that ought to be renewed first. */
+/* The certificate that ought to be renewed first of those that a session relies on. */
 struct tls_expiry {
     const char *whose; /* "the server's certificate"; NULL: it uses none */
     int64_t left_s;    /* until it ends */

@@ -17,7 +17,8 @@
 #include "os/file.h"
 #include "os/kernel.h"
 
-/* Of one that rlock has made: its name could be anybody's, as of the unit rlock-backup.service. */
+/* The attribute of a cgroup that rlock has made. Its name would not tell: that of the unit
+ * rlock-backup.service begins in the same way. */
 #define OURS "user.rlock"
 
 /* How often what is left in one is looked for, as it may fork. */

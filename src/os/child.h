@@ -78,8 +78,8 @@ struct child_plan {
     struct moment start_before;   /* it is not executed at or after this moment */
     const struct inherited *inherited;
     const struct cgroup *cgroup; /* that it is started in; NULL: that of this process */
-    /* Of child_start_apart(): where its process writes its own number, and what must let it be
-     * executed; or NULL. */
+    /* Only child_start_apart() reads these: where its process writes its own number, and what must
+     * let it be executed; or NULL. */
     atomic_int *number;
     struct child_note *note;
 };

@@ -56,8 +56,8 @@ void file_wipe(struct file *file);
  * that follows the path and quotes nothing of the file. *rereadable: it can be read again.
  * *exposed: the file's mode if every user of this host can read it, else 0. */
 char *secret_read(const char *path, bool *rereadable, unsigned *exposed, char *fault, size_t size);
-/* The same of a file that was read before and may have changed; never waits, says nothing; NULL
- * where it cannot. */
+/* Reads a file again that may have changed since; never waits, says nothing; NULL where it
+ * cannot. The caller frees. */
 char *secret_read_again(const char *path);
 
 /* Whether a text of that size is written without a wait: a pipe that has room takes PIPE_BUF. */

@@ -89,7 +89,7 @@ bool procfs_list(const struct procfs *procfs, struct moment until, struct proces
 /* False for want of memory. */
 bool process_list_append(struct process_list *list, const struct process *process);
 void process_list_sort(struct process_list *list);
-/* Of a list by pids: NULL if it is not there. */
+/* Returns the process with that pid from a list that is sorted by pids; NULL if it is not there. */
 struct process *process_list_find(const struct process_list *list, pid_t pid);
 /* The very process, not another one with its pid. */
 bool process_list_has(const struct process_list *list, const struct process *process);

@@ -365,7 +365,7 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
         return;
     }
     extra->granted = count;
-    /* Of each key that the store keeps one for. */
+    /* The limit of each key that the store keeps one for. */
     const redisReply *limits = reply->elements > 5 ? redis_reply_list(reply, 5) : NULL;
     for (size_t i = 0; limits && i < count; i++)
         read_limit(limits, i, &extra->grants[i].limit);

@@ -91,7 +91,7 @@ static const struct error_word *find_word(const char *text)
 static const char *const refusals[] = {"NOSCRIPT",    "BUSY",   "LOADING", "MASTERDOWN", "TRYAGAIN",
                                        "CLUSTERDOWN", "MOVED",  "ASK",     "CROSSSLOT",  "NOAUTH",
                                        "WRONGPASS",   "NOPERM", "DENIED",  "EXECABORT"};
-/* Of these a server refuses either each write of a script or none (OOM: it asks only at the first),
+/* By these a server refuses either each write of a script or none (OOM: it asks only at the first),
  * or it does not know what it is asked. */
 static const char *const refusals_of_all[] = {
     "READONLY", "OOM", "MISCONF", "NOREPLICAS", "unknown command", "max number of clients"};

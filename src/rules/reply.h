@@ -18,7 +18,7 @@ struct redisReply;
 
 /* The reply's; NULL: none, or one with a NUL in it. */
 const char *redis_reply_string(const struct redisReply *reply, size_t i);
-/* Of a list of names, each followed by its value: the value of that name; NULL as above. */
+/* The value of that name in a list of names, each followed by its value; NULL as above. */
 const char *redis_reply_field(const struct redisReply *reply, const char *name);
 /* NULL: none. */
 const struct redisReply *redis_reply_list(const struct redisReply *reply, size_t i);

@@ -71,7 +71,7 @@ bool channel_send(int end, const void *message, size_t size, int fd);
 /* 1: a message of that size; 0: none there now, or no memory for it; -1: the other end is closed.
  * *fd is the descriptor that came along, for the caller to close; -1: none. */
 int channel_receive(int end, void *message, size_t size, int *fd);
-/* The same of a report. */
+/* The same for a report of the agent. */
 int channel_hear(int end, struct agent_message *message);
 
 /* The messages of a process to the other end: those that are refused are kept, and sent later, in
@@ -83,7 +83,7 @@ void outbox_free(struct outbox *outbox);
 /* Sends a report or an order, now or later: an "fd" must stay open until then, and does not go
  * along if its user has handed over too many. False if the other end is closed. */
 bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd);
-/* The same of a report. */
+/* The same for a report of the agent. */
 bool outbox_report(struct outbox *outbox, const struct agent_report *report);
 /* Whether nothing is kept. A message that may be left out, and could come again and again, is sent
  * only then: the other process may be stopped for days. */

@@ -22,7 +22,7 @@ enum status {
     STATUS_NOT_FOUND = 127,      /* the command */
 };
 
-/* Of a command that could not be executed, for an errno. */
+/* The status for a command that could not be executed, by the errno of that. */
 static inline enum status status_of_fault(int error)
 {
     return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;

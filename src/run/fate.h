@@ -22,8 +22,8 @@ static inline bool fate_raise(enum fate *fate, enum fate to)
     return worse;
 }
 
-/* Of a command whose lock is lost for this reason: the end of a fixed lease is a time limit. renew:
- * as in the plan. */
+/* The fate of a command whose lock is lost for this reason: the end of a fixed lease is a time
+ * limit. renew: as in the plan. */
 static inline enum fate fate_of_loss(bool renew, enum run_cause cause)
 {
     return !renew && cause == RUN_CAUSE_NOT_RENEWED ? FATE_TIMED_OUT : FATE_LOST;

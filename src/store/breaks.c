@@ -6,7 +6,7 @@
 /* A connection that broke when it was younger than this has shown nothing: it may be a peer that
  * ends each connection after one answer. */
 #define STEADY_NS NS_PER_SEC
-/* Of repeated breaks the first is told after 200 to 400 ms. */
+/* The step of backoff_pause() for the first repeated break, which is told after 200 to 400 ms. */
 #define BREAKS_LEAST 3
 
 static void on_due(struct loop_timer *timer)

@@ -39,7 +39,7 @@ struct store_address {
     const char *password; /* where a URL has none; NULL: none */
     /* The password's source, read again when it is refused on a later connection; NULL. */
     const char *password_file;
-    /* Of Sentinels that have their own; NULL: the servers' serves for both. */
+    /* For Sentinels that have their own; NULL: the servers' serves for both. */
     const char *sentinel_user, *sentinel_password;
     const char *sentinel_password_file; /* as above */
     int64_t connect_timeout; /* ns: name look-up, connect, TLS and greeting of one server */
@@ -196,7 +196,7 @@ enum hint {
     HINT_REPLICAS,     /* wait for some, where one may be promoted */
 
     HINT_TABLES,   /* of a database: none are there yet */
-    HINT_SHEDLOCK, /* the same of another program's table */
+    HINT_SHEDLOCK, /* the same for another program's table */
     HINT_DRIVER,   /* the program that talks to a database may be in a package of its own */
     HINT_LIBRARY,  /* the same needs a library */
     HINT_DATABASE, /* make one, or name another */
@@ -386,7 +386,7 @@ struct adjust_request {
     int64_t duration;    /* PAUSE: ns */
     const char *who;     /* PAUSE: identity_print()ed, its label says why */
     const char *version; /* MINIMUM: X.Y.Z; 0.0.0: any */
-    /* Of a GLOB: as a survey's. NULL: none. */
+    /* For a GLOB, as a survey's. NULL: none. */
     void (*heard)(void *arg);
     void *heard_arg;
 };

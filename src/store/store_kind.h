@@ -68,7 +68,7 @@ struct store_kind {
      * is. */
     void (*print)(const struct url *url, char *out, size_t size);
 
-    /* Of a server of this host that runs only when it is needed; NULL for all others. Each sets
+    /* For a server of this host that runs only when it is needed; NULL for all others. Each sets
      * "socket", the path of its Unix socket. */
     /* Where it is, running or not. False if there is no place for it yet, or it must not be
      * trusted. */
@@ -82,8 +82,8 @@ struct store_kind {
     /* The host starts a program of the user's, which has the environment of this process. No
      * messages come from there: who waits has to ask. */
     bool is_driven;
-    /* Of a host: a write is refused if another client's came before it, so each that is saved makes
-     * the others more likely to succeed. */
+    /* The host refuses a write if another client's came before it, so each that is saved makes the
+     * others more likely to succeed. */
     bool is_conditional;
 
     /* Command number i of those that an administrator prepares it with, which the caller frees;

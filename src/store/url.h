@@ -24,8 +24,8 @@ struct url {
     const char *password; /* NULL if none; "" is a password */
     struct url_host hosts[URL_HOSTS_MAX];
     size_t host_count;
-    /* Of a Unix socket or file, of the directory of a database's socket, or of a node without its
-     * '/'; NULL: none. */
+    /* The path of a Unix socket or file, of the directory of a database's socket, or of a node
+     * without its '/'; NULL: none. */
     const char *path;
     const char *master; /* its name among Sentinels; NULL: none */
     int db;

@@ -127,7 +127,7 @@ static void try_facts(const redisReply *reply)
     strbuf_cut(&paper, 0);
 }
 
-/* Of a Cluster's nodes. */
+/* Takes the reply as the nodes of a Cluster. */
 static void try_cluster(const redisReply *reply)
 {
     struct cluster_map *map = &(struct cluster_map){0};

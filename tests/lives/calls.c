@@ -760,7 +760,8 @@ int __wrap_pipe2(int ends[2], int flags)
     return 0;
 }
 
-/* Of a child behind fork(), which does the rest at once, and has done it when the answer comes. */
+/* Called by a child behind fork(), which does the rest at once, and has done it when the answer
+ * comes. */
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
                        struct addrinfo **found)
 {
@@ -824,7 +825,7 @@ int __wrap_dup2(int from, int to)
     return to; /* of the standard streams, which nothing here reads */
 }
 
-/* Of its commands, rlock uses F_DUPFD_CLOEXEC here. */
+/* The only command that rlock uses here is F_DUPFD_CLOEXEC. */
 int __wrap_fcntl64(int fd, int command, ...)
 {
     struct file *file = file_of(fd);

@@ -4,7 +4,7 @@
 
 #include "host/store.h"
 
-/* Of this life. */
+/* The database of this life. */
 extern struct database {
     unsigned cuts_of_1000; /* units; 0: it is a Redis */
     int64_t late;          /* ns, a unit that is done later is so at most */

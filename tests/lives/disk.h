@@ -28,5 +28,5 @@ void disk_fill(bool full);
 void disk_close(const struct file *file);
 /* A wait for the lock is over (POLLIN). */
 int disk_events(const struct file *file);
-/* Of the file of the disk that a process has open; NULL: it has none. */
+/* The inode of the file of the disk that a process has open; NULL: it has none. */
 struct inode *disk_of(const struct proc *process);

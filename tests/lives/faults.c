@@ -483,10 +483,10 @@ static void choose_trigger(struct fault *fault)
     }
 }
 
-/* Of some kinds of deeds there are few. */
 static void choose_aim(struct fault *fault)
 {
     fault->deed = one_in(2) ? (enum deed)chance_below(DEEDS_MOST) : DEEDS;
+    /* A run may have few deeds of one kind, so a small number is chosen. */
     if (fault->trigger == AT_DEED && fault->deed != DEEDS)
         fault->number = 1 + fault->number % 6;
     fault->has_end = one_in(2);

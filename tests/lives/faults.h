@@ -54,8 +54,8 @@ struct fault {
     bool has_end;    /* it lasts until that moment of the run, and so long behind it */
     unsigned end_moment;
     int64_t end_by;
-    /* Of a guard: it strikes in that one of its calls (or deeds) from then on, amid what it does
-     * about that moment; 0: then. */
+    /* A guard is struck in that one of its calls (or deeds) from then on, amid what it does about
+     * that moment; 0: then. */
     unsigned calls;
     bool has_come, of_deeds; /* these are counted */
     int64_t length;          /* ns */
@@ -70,7 +70,7 @@ struct fault {
 extern struct fault faults[FAULTS_MAX];
 extern int fault_count;
 
-/* Of this life. */
+/* The circumstances of this life. */
 extern struct circumstances {
     bool calm;                  /* nothing goes wrong, and the network is quick */
     bool wild;                  /* both guards of a run may be out at once */

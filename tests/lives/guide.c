@@ -9,7 +9,7 @@
 
 /* Facts that have come together in so many lives are not rare. */
 #define RARE 1000
-/* Of so many pairs of facts the rarest is chosen. */
+/* The rarest of so many pairs of facts is chosen. */
 #define LOOKS 32
 
 struct guide {

@@ -88,7 +88,7 @@ struct proc {
     bool doomed; /* it gets that at the end of this call: its parent died amid it */
     bool subreaper;
 
-    /* Of a coroutine. */
+    /* A coroutine has these. */
     bool is_coroutine;
     void *stack_pointer;
     enum wait wait;
@@ -116,7 +116,7 @@ struct proc {
     bool has_reserve;   /* of descriptors, while it looks at /proc */
     const void *inside; /* of a guard: its own struct (states.h) */
 
-    /* Of an actor. */
+    /* An actor has these. */
     struct program program;
     int64_t finishes;            /* it has done by then all that it does */
     unsigned timer;              /* the number of the valid one */
@@ -133,14 +133,14 @@ extern struct kernel {
     struct proc *current;
     bool from_outside; /* a fault strikes now, which is not the doing of the current process */
     int next_pid;
-    /* Of this life. */
+    /* The circumstances of this life. */
     int load;           /* 0 to 3: how late processes continue */
     int64_t kill_takes; /* ns, at most */
     bool slow_exec;     /* a file system takes its time to execute a program */
     /* The errors with which a sandbox, or an older kernel, refuses calls (os/kernel.h); 0: not. */
     int no_pidfd, no_pidfd_signal, no_fork_into;
     bool signals_groups; /* by a pidfd: Linux 6.9 */
-    /* Of 100 numbers that are free again, so many are given anew soon: as many processes have been
+    /* So many of 100 numbers that are free again are given anew soon: as many processes have been
      * born meanwhile as there are numbers. */
     unsigned reuses_of_100;
     int strangers; /* that have got one */

@@ -311,7 +311,8 @@ static void count_id(int id, int64_t *least, int64_t *most)
     *most += highest;
 }
 
-/* The same of all. A command that has no answer may have counted. */
+/* The same for all ids, and for counts without one. A command that has no answer may have
+ * counted. */
 static void count_all(int64_t *least, int64_t *most)
 {
     *least = *most = 0;

@@ -10,12 +10,12 @@ struct program life_program(const struct proc *process, char *const *argv);
 bool life_begin_within(struct proc *process, char *const *argv);
 /* A copy of a struct agent_task, as fork(2) makes one of all memory. */
 const void *life_copy_task(const void *task);
-/* The same of what run/agent_process.c tells a process that may outlive it. */
+/* A copy of what run/agent_process.c tells a process that may outlive it. */
 const void *life_copy_renewer(const void *renewer);
-/* The same of what run/notifier.c tells its process. */
+/* A copy of what run/notifier.c tells its process. */
 const void *life_copy_work(const void *work);
 
-/* The same of what run/fenced.c tells its guard. */
+/* A copy of what run/fenced.c tells its guard. */
 const void *life_copy_guarded(const void *guarded);
 
 /* Faults may strike here: before each system call; before a deed, which is one that others notice;

@@ -11,7 +11,7 @@ struct addrinfo;
 #define NOWHERE        100
 #define NOWHERE_SILENT 110
 
-/* Of this life. */
+/* The names of this life. */
 extern struct naming {
     bool used;
     int64_t takes;      /* ns, a look-up at most */

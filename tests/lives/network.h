@@ -35,7 +35,7 @@ struct connection {
     int64_t delay;         /* ns: some are quicker than others */
 };
 
-/* Of this life. */
+/* The network of this life. */
 extern struct network {
     int64_t delay, jitter; /* ns, of each segment */
     unsigned late_of_1000; /* segments that come much later */

@@ -824,7 +824,7 @@ static bool is_hindered_once(const struct run *run)
            kernel.kill_takes < 200 * MS && !network_is_unsteady() && circumstances.strikes == 1;
 }
 
-/* Of a new master "when it first reaches" that, to which clients may be led later:
+/* A run learns of the new master "when it first reaches" that, to which clients may be led later:
  * rlock-stores(7). */
 static void check_forgotten(const struct run *run)
 {

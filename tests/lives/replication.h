@@ -16,7 +16,7 @@ struct failover {
     int64_t demoted;  /* the old master is told to be a replica */
 };
 
-/* Of this life. */
+/* The replication of this life. */
 extern struct replication {
     int servers; /* master and replicas; 0: there are none of these */
     int64_t lag; /* ns, of a replica at most */

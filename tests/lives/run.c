@@ -177,7 +177,7 @@ struct keeper_plan run_keeper_plan(const struct run *run)
 
 #define INHERITED_MOST 20
 
-/* Of the process, which has executed the program with it. */
+/* Lists the environment with which the process has executed the program. */
 static void list_environment(const struct proc *process, char **entries)
 {
     char *at = process->environment, *end = at + process->environment_size;
@@ -390,7 +390,7 @@ struct proc *run_guard(const struct run *run, enum kind kind)
 
 /* -- the choice -------------------------------------------------------------------------------- */
 
-/* Of several KEYs, some in some order. */
+/* Flavour 3 takes several KEYs: some, in some order. */
 static void choose_keys(struct run *run, int flavour)
 {
     static const char *const keys[KEYS] = {"k1", "k2", "k3"};
@@ -422,7 +422,7 @@ static void choose_command(struct run *run)
     }
 }
 
-/* Of runs that compete: the first one chooses for all. */
+/* Where runs compete, the first one chooses for all. */
 static void choose_order(struct run *run)
 {
     static bool priorities, groups, successes;

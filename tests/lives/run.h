@@ -135,7 +135,7 @@ struct run *run_of_owner(const char *owner);
 /* Chooses a command line. flavour: 0 exclusive, 1 readers and writers, 2 a semaphore, 3 several
  * KEYs. */
 void run_choose(struct run *run, int number, int flavour);
-/* The same of one that nests in a script. */
+/* The same for a run that nests in a script. */
 void run_choose_in(struct run *script, struct run *run, int number);
 /* In half of the lives, many of those that are chosen get options that few have otherwise. */
 void run_choose_more(void);
@@ -153,7 +153,7 @@ void run_load(void);
 struct keeper_plan run_keeper_plan(const struct run *run);
 /* Notes what the program under test says to the user. */
 struct run_events run_events(struct run *run);
-/* Of that server. */
+/* The address of the server that runs ask. */
 struct store_address run_address(void);
 /* The process of a run that guards it; NULL: there is none now. kind: SUPERVISOR or AGENT. */
 struct proc *run_guard(const struct run *run, enum kind kind);

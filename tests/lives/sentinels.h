@@ -8,7 +8,7 @@
 #define SENTINEL_FIRST 50
 #define SENTINEL_URL   "sentinel://10.0.0.51:26379,10.0.0.52:26379,10.0.0.53:26379/m"
 
-/* Of this life. */
+/* The Sentinels of this life. */
 extern struct sentinels_here {
     bool used;
     int master[SENTINELS]; /* as each one says */

@@ -10,14 +10,14 @@
 /* The host knows a connection by this and its number. */
 #define SERVER_DESCRIPTORS 1000
 
-/* Of this life: more than one make a quorum. */
+/* The servers of this life: more than one make a quorum. */
 extern int server_count;
 
 /* Once, before all lives. */
 void server_load(void);
 /* None has a client, nor a record. rate: parts per million by which a clock is fast at most. */
 void server_begin(int64_t rate);
-/* The same of the replicas that it has. */
+/* Begins with the replicas in the same way. */
 void server_begin_replicas(void);
 /* True if the clocks of a quorum are apart, other than by their rates. */
 bool server_clocks_differ(void);

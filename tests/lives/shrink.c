@@ -1,4 +1,4 @@
-/* Of a life that went wrong: the simplest plan that goes wrong in the same way, and its trace. */
+/* Finds the simplest plan that goes wrong in the same way as a life did, and traces it. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

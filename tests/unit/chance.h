@@ -1,7 +1,7 @@
 /* Chance that a seed repeats. */
 #pragma once
 
-/* Of 0 to limit - 1, no more than 65536 of them. *seed: what the next one is made of. */
+/* Returns one of 0 to limit - 1; "limit" is 65536 at most. *seed: what the next one is made of. */
 unsigned chance(unsigned *seed, unsigned limit);
 
 /* The output of getrandom() from now on, in a program that is linked with --wrap=getrandom: chance

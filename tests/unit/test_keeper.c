@@ -659,7 +659,7 @@ static const struct schedule schedules[] = {
     {"back to the queue, cancelled", -1, 0, "+ ? +", "1000 a 1010 c",
      "q+ held f? f+ over:cancelled"},
 
-    /* Of a store that is away at the start: with another time for it. */
+    /* A store that is away at the start, with another time for it. */
     ROW("one attempt, not ready", -1, 0, "~ +", "", "q~ over:failed", .server_wait_ms = -1),
     ROW("one attempt, mute", -1, 0, "? +", "", "q? u+ over:failed", .server_wait_ms = -1),
     ROW("a short time", 0, 0, "!", "", "a! over:failed", .server_wait_ms = 500),

@@ -112,7 +112,7 @@ static const struct {
     {"*4 'GRANTED' :1000 *1 '7' *1 :0", "granted fence 7"},
     {"*4 'GRANTED' :1000 *1 '1781000000000000' *1 :0", "granted fence 1781000000000000"},
     {"*4 'GRANTED' :1000 *2 '7' '8' *2 :3 :100000", "granted fence 7 slot 3 fence 8 slot 100000"},
-    /* Of a quorum's member. */
+    /* A member of a quorum answers. */
     {"*5 'MEMBER' :5 :60000 *4 'GRANTED' :1000 *1 '7' *1 :0 *1 :1",
      "granted fence 7 nested remembers 5 of 60000"},
     {"*5 'MEMBER' :9223372036854775807 :-1 *4 'GRANTED' :1000 *1 '7' *1 :0 *0",
@@ -131,7 +131,7 @@ static const struct {
     {"*9 'QUEUED' :1000 'q:3_q:9' :2 :0 :2 :3 :50 '5000_3000_7_a.b_400_l_2_h_u_9_c_l'",
      "refused/held position 2 places q:3 q:9 key 1 holders 3 till 50 by a.b of u@h 9 c l l 2 fence "
      "7 age 600 left 4000"},
-    /* Of a far waiter: how long its place is kept. */
+    /* A far waiter is told how long its place is kept. */
     {"*11 'QUEUED' :1000 'q:3' :30 :0 :1 :0 :0 '' ~ :12345",
      "refused/held position 30 places q:3 kept 12345"},
     {"*11 'QUEUED' :1000 'q:3' :30 :0 :1 :0 :0 '' :4 :-12345",

@@ -17,7 +17,7 @@ static const struct {
     {"abc", "defgh", 8, "abcd..."},
     {"abcdefg", "", 8, "abcdefg"},
     {"ab", "c", 3, "ab"},
-    /* Of a character of UTF-8 no part stays. */
+    /* No part of a character of UTF-8 stays. */
     {"",
      "abc\xc3\xa9"
      "efg",

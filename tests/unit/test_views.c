@@ -58,7 +58,7 @@ static void print(void *arg, const struct lock_view *view)
                                  : "-");
 }
 
-/* Of the locks that were seen, those that the patterns name are reported, sorted. */
+/* The seen locks that the patterns name are reported, sorted. */
 static void test_row(const char *seen, const char *const *patterns, const char *wanted)
 {
     struct lock_views views = {0};

@@ -188,7 +188,7 @@ static void test_data(void)
 
 /* -- semaphores -------------------------------------------------------------------------------- */
 
-/* Of each lease its slot; 0: of another program, '-': it has gone. */
+/* slots: that of each lease; 0: it is of another program, '-': it has gone. */
 static const struct {
     const char *what, *slots;
     unsigned taken, slot;

@@ -8,8 +8,8 @@
 --- @include "glob"
 --- @include "lock"
 
--- Of the pauses of GLOBs that hold for the lock with that key, the one that ends last, as
--- read_pause() returns it; nil if there is none. text: that of the field p of the hash; nil or
+-- Returns that pause of a GLOB which ends last of those that hold for the lock with that key, as
+-- read_pause() returns one; nil if there is none. text: that of the field p of the hash; nil or
 -- false: there are none.
 local function glob_pause(text, key)
   local last

@@ -1,4 +1,4 @@
--- Of some names, those that a GLOB matches: a host (src/host) answers SCAN by it.
+-- Returns those names that a GLOB matches: a host (src/host) answers SCAN by it.
 --
 -- Arguments: the GLOB, and the names.
 --- @include "glob"

@@ -19,7 +19,8 @@
 
 /* Rounds that got some of the keys and not all, before the owner queues for all. */
 #define MISSES_MAX 3
-/* Of one acquisition, before it waits to be called: servers may say one thing and then another. */
+/* Rounds of one acquisition, before it waits to be called: servers may say one thing and then
+ * another. */
 #define ROUNDS_MAX 8
 
 #define NO_KEY SIZE_MAX
@@ -191,7 +192,7 @@ static void ask_next(struct multi_lock *multi)
         request->lock = set_key(multi, multi->order[multi->key_count - 1 - multi->step]);
         operation.release = request;
     }
-    /* Of the time that is left, a share for each key that is still to be asked about. */
+    /* Each key that is still to be asked about gets a share of the time that is left. */
     struct moment now = loop_now(multi->loop);
     int64_t left = (int64_t)(multi->key_count - multi->step);
     int64_t share = moment_until(now, whole->until) / (left > 1 ? left : 1);

@@ -604,7 +604,7 @@ static void check_my_durability(struct probe *probe)
 static void check_mysql(struct probe *probe)
 {
 #define BY_DEFAULT "SELECT /*M! @@tx_read_only */ /*!50720 @@transaction_read_only */"
-    /* Of several hosts, one that is read-only is left, whoever may write there. */
+    /* One of several hosts that is read-only is left, whoever may write there. */
     bool takes_locks =
         check_role(probe, probe->among_hosts ? BY_DEFAULT " OR " MY_READ_ONLY : BY_DEFAULT);
 #undef BY_DEFAULT
@@ -640,7 +640,8 @@ static void tell_unreached(struct probe *probe)
     diagnosis_hint(&server->diagnosis, probe->failure.hint);
 }
 
-/* Of each host that shows them, the one that ought to be renewed first. */
+/* Looks at the certificates of each host, and reports when the one ends that ought to be renewed
+ * first; where no host shows any, why. */
 static void check_certificates(struct probe *probe)
 {
     const struct url *all = probe->plan->address->urls;

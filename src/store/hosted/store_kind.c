@@ -170,7 +170,7 @@ static void print_url(const struct url *url, char *out, size_t size)
 
 /* -- addresses of drivers ---------------------------------------------------------------------- */
 
-/* Of a program in a file system, without what comes before it. */
+/* The longest name of a driver's program, without its directory. */
 #define DRIVER_NAME_MAX 200
 
 /* Why a driver's argument is wrong, or NULL. It must not have a password, as every user of the host

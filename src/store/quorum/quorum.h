@@ -74,5 +74,5 @@ void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, str
 size_t quorum_approvals(const struct quorum *quorum);
 /* Whether no node of the quorum has been part of it for as long as a lease. */
 bool quorum_is_young(const struct quorum *quorum);
-/* Of the holder that is named most in refusals: how many nodes name it. */
+/* How many nodes name the holder that refusals name most. */
 size_t quorum_rivals(const struct quorum *quorum);

@@ -93,7 +93,7 @@ void quorum_judge(const struct checkup *servers, const struct redis_memory *memo
     }
     if (find_double(memories, count, diagnosis))
         return;
-    /* Of two servers both are needed. */
+    /* With two servers, both are needed. */
     diagnosis_add(diagnosis, "quorum",
                   fit < least                     ? LEVEL_UNFIT
                   : fit < count || least == count ? LEVEL_WARNING

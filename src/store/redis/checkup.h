@@ -18,7 +18,7 @@ struct redis_memory {
 bool redis_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                  size_t size);
 
-/* The same of one of the plan's servers, or of a node that "url" leads to; *memory is filled in
+/* Looks at one of the plan's servers, or at a node that "url" leads to; *memory is filled in
  * unless it is NULL. Changes nothing there. False with a message in "fault" if the question could
  * not even be asked here. */
 bool redis_check_server(const struct checkup_plan *plan, const struct url *url,

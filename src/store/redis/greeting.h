@@ -25,8 +25,8 @@ struct redis_greeting {
     enum redis_identity identity;  /* whether it is asked for that */
     char node[MEMBER_SERVER_SIZE]; /* its run_id; "": it does not tell */
     int replicas;                  /* how many it has, -1 if it does not tell */
-    /* Of a database's server, as its host found it; kept for the next host, in case its name cannot
-     * be looked up then. "": not known. */
+    /* The address of a database's server, as its host found it; kept for the next host, in case its
+     * name cannot be looked up then. "": not known. */
     char address[48];
     int64_t poll_ms; /* how often a waiter may ask where no message comes; 0: it does not tell */
 };

@@ -92,7 +92,7 @@ struct redis_session {
     int greeting_left;
     bool undoing;
 
-    /* Of the connection that is up. */
+    /* The state of the connection that is up. */
     bool role_due;      /* before the replies to the batch itself */
     size_t listening;   /* to how many channels it is subscribed */
     size_t will_listen; /* once the batch is done */

@@ -140,7 +140,7 @@ void zk_clear_nodes(struct zk_store *store);
 void zk_clear_ancestors(struct zk_nodes *nodes);
 /* Names a key's nodes that owners have theirs below. The caller frees each. */
 void zk_name_branches(const struct zk_store *store, const char *key, char *branches[ZK_BRANCHES]);
-/* The same of each key of the request. */
+/* Names these nodes for each key of the request. */
 void zk_make_nodes(struct zk_store *store);
 /* Frees *to, and takes "text" over. */
 void zk_set_text(char **to, char *text);
@@ -161,7 +161,8 @@ void zk_wish(struct zk_store *store, int64_t lease);
 void zk_continue(struct zk_store *store, enum zk_next next);
 /* Sends the batch. */
 void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect);
-/* The same of requests without such an effect. There may be none: then the step is over at once. */
+/* Sends a batch without an effect (ZK_NO_EFFECT). If the batch is empty, the step is over at
+ * once. */
 void zk_ask(struct zk_store *store, zk_hear *hear);
 /* The session has ended, or the owner has no nodes: an acquisition begins, and any other operation
  * ends. */

@@ -90,7 +90,7 @@ end
 
 -- Groups ------------------------------------------------------------------------------------------
 
--- Of a group, only the waiter that queued up last waits: the one before it is sent away.
+-- Only the last waiter of a group waits: the one that queued up before it is sent away.
 local SENT_AWAY = 64 -- are told so, however late they ask
 
 -- Returns the other waiter of the caller's group that has a place in its queue, dead or alive, and
