@@ -140,8 +140,8 @@ static bool memory_hear(void)
 {
     for (size_t i = 0; i < message_count; i++) {
         host_tell(messages[i].channel, messages[i].text);
-        slice_drop(&messages[i].channel);
-        slice_drop(&messages[i].text);
+        slice_free(&messages[i].channel);
+        slice_free(&messages[i].text);
     }
     message_count = 0;
     return true;

@@ -20,8 +20,8 @@ enum {
 };
 
 #define ELLIPSIS      "\xe2\x80\xa6"
-#define LABEL_LEAST   8 /* columns; the start of a label says nothing in fewer */
-#define KEY_LEAST     8
+#define LABEL_LEAST   8  /* columns; the start of a label says nothing in fewer */
+#define CELL_LEAST    8  /* of a KEY or an owner that is cut */
 #define KEY_FAIR      16 /* of a key that is cut to leave room for its holder */
 #define HOST_FAIR     12 /* of a host that is cut */
 #define OUTCOME_FAIR  16 /* of the end of a run, which may have a reason */
@@ -131,7 +131,8 @@ static int spared_by(const struct table *table, size_t column, int fair)
     return table_width(table, column) - fair_width(table, column, fair);
 }
 
-/* Shortens a cell that is too long: to the user and host of the owner, to the host, and cuts it. */
+/* Shortens the cell of an owner that is wider than "room" columns: to user and host, then to the
+ * host, and then cuts it. */
 static void shorten_party(struct table_row *row, size_t column, const struct identity *who,
                           int room)
 {
@@ -139,7 +140,7 @@ static void shorten_party(struct table_row *row, size_t column, const struct ide
         table_set(row, column, "%s@%s", who->user, who->host);
     if (who->host[0] && (int)utf8_width(row->cells[column]) > room)
         table_set(row, column, "%s", who->host);
-    table_cut(row, column, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
+    table_cut(row, column, room > CELL_LEAST ? room : CELL_LEAST, ELLIPSIS);
 }
 
 /* Shortens holders that make the lines longer than the screen: to their user and host, or to their
@@ -171,7 +172,7 @@ static void cut_keys(struct table *table, size_t column, size_t columns, int wid
     int room = width - (table_line_width(table, columns) - table_width(table, column));
 
     for (size_t i = 1; i < table->count; i++)
-        table_cut_middle(&table->rows[i], column, room > KEY_LEAST ? room : KEY_LEAST, ELLIPSIS);
+        table_cut_middle(&table->rows[i], column, room > CELL_LEAST ? room : CELL_LEAST, ELLIPSIS);
 }
 
 /* Cuts labels to the room that is left. Hides their column if there are none, or none would be
@@ -582,7 +583,7 @@ void render_run_end(struct table_row *row, size_t column, const struct lock_run 
  * room: shortens the time to "11-20 08:15", and then hides for how long the lock was held. */
 static void narrow_runs(struct table *table, int width)
 {
-    int spared = spared_by(table, RUN_KEY, KEY_LEAST) + spared_by(table, RUN_BY, KEY_LEAST) +
+    int spared = spared_by(table, RUN_KEY, CELL_LEAST) + spared_by(table, RUN_BY, CELL_LEAST) +
                  spared_by(table, RUN_OUTCOME, OUTCOME_LEAST);
 
     if (table_line_width(table, RUN_COLUMNS) - spared <= width)

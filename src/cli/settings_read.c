@@ -381,8 +381,10 @@ static int collect_options(struct collection *collection, const struct arguments
     return STATUS_OK;
 }
 
-/* Collects everything, and judges the files; overwrites the passwords among the arguments. Warns of
- * unknown keys, and of files with a password that every user may read. */
+/* Collects all values, those of a later source in place of an earlier one's: defaults, files,
+ * environment, options. Overwrites the passwords among the arguments. Warns of unknown keys in
+ * files, and of files with a password that every user may read. Returns a status, and has said
+ * why. */
 static int collect_values(struct collection *collection, const struct arguments *arguments)
 {
     const struct given_option *config = args_option(arguments, OPTION_CONFIG);

@@ -268,7 +268,7 @@ static bool learn_record(struct clockless *known, struct slice name, struct reco
         *MEM_APPEND(fresh.lines, count) = line;
         struct slice moved = move_times(times, value, line.shift_us);
         record_set(record, field->name, moved);
-        slice_drop(&moved);
+        slice_free(&moved);
     }
     forget_key(key);
     *key = fresh;

@@ -159,7 +159,7 @@ static void run_set(struct command_call *call)
         set_expires(call, ms);
         call->record->changed = true;
         record_set(call->record, slice_of(""), value);
-        slice_drop(&value);
+        slice_free(&value);
         command_push_status(call->lua, "OK");
     }
 }

@@ -433,7 +433,7 @@ static void take_name(void *arg, const struct slice *values, size_t count)
     struct slice name = slice_duplicate(values[0]);
     if (database.dialect->is_mysql || record_read_name((char *)(uintptr_t)name.at, &name.size))
         names->each(names->arg, name);
-    slice_drop(&name);
+    slice_free(&name);
 }
 
 /* Lists the records whose names begin so. MySQL finds the first one by its index; PostgreSQL

@@ -442,7 +442,7 @@ void driver_hear(struct driver *driver, struct driver_answer *answer)
     }
     snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, line);
     if (!take_answer(driver, line, answer)) {
-        slice_drop(&answer->text);
+        slice_free(&answer->text);
         say_strange(answer, said);
     }
 }

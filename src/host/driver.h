@@ -22,7 +22,7 @@ enum driver_verdict {
 struct driver_answer {
     enum driver_verdict verdict;
     char version[DRIVER_WORD_SIZE]; /* of DRIVER_VALUE and DRIVER_DONE; "-" with DRIVER_NONE */
-    struct slice text;              /* of DRIVER_VALUE, for slice_drop() */
+    struct slice text;              /* of DRIVER_VALUE; the caller frees it by slice_free() */
     int64_t date_ms;                /* the store's time, since 1970; 0: it tells none */
     char said[SAID_SIZE];           /* why not, in its own words */
 };
@@ -47,7 +47,8 @@ void driver_ask_put(struct driver *driver, struct slice key, const char *version
 /* The same put, but half of the text is missing, and no other question can follow. */
 void driver_break_off(struct driver *driver, struct slice key, const char *version,
                       const char *text);
-/* Waits for the answer to the latest question. */
+/* Waits for the answer to the latest question. A driver that has ended, or answers something else,
+ * has answered DRIVER_UNKNOWN. */
 void driver_hear(struct driver *driver, struct driver_answer *answer);
 
 /* Calls "each" for every key that begins so. False with the answer's verdict and words. */

@@ -72,7 +72,7 @@ static char *text_of(unsigned put, size_t padding)
     return text;
 }
 
-static bool find_bytes(struct kit *kit)
+static bool report_bytes(struct kit *kit)
 {
     kit->finding->advice = ADVICE_WHOLE;
     return report_finding(kit, "unfit", "a get returns other bytes than were put");
@@ -81,7 +81,7 @@ static bool find_bytes(struct kit *kit)
 /* Hears the driver's answer. False, and reported: it failed. */
 static bool hear_driver(struct kit *kit, size_t process)
 {
-    slice_drop(&kit->answer.text);
+    slice_free(&kit->answer.text);
     driver_hear(kit->drivers[process], &kit->answer);
     if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
         return report_finding(kit, "unfit", "%s", kit->answer.said);
@@ -111,14 +111,14 @@ static bool get_number(struct kit *kit, size_t process, unsigned *got)
     /* NOLINTNEXTLINE(cert-err34-c): what is not such a text differs */
     if (sscanf(kit->answer.text.at, "trial %ld %u %zu", &pid, got, &padding) != 3 ||
         padding > PADDING)
-        return find_bytes(kit);
+        return report_bytes(kit);
     if (pid != (long)getpid())
         return report_finding(kit, "note", "another doctor is at work there: not tried");
     char *text = text_of(*got, padding);
     bool same = slice_equal(kit->answer.text, slice_of(text));
     free(text);
     if (!same)
-        return find_bytes(kit);
+        return report_bytes(kit);
     if (!refused[*got % PUTS_MAX])
         return true;
     kit->finding->advice = ADVICE_NOT_DONE;
@@ -157,7 +157,7 @@ static bool put_number(struct kit *kit, size_t process, const char *on, size_t p
 
 /* Reports that a put which should have been done is a conflict; but another doctor may have caused
  * it, which the key shows then. */
-static bool find_conflict(struct kit *kit, const char *what)
+static bool report_conflict(struct kit *kit, const char *what)
 {
     unsigned got;
 
@@ -175,7 +175,7 @@ static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
         heard = on && put_number(kit, process, on, padding);
     } while (heard && kit->answer.verdict != DRIVER_DONE && !moment_reached(until, moment_now()));
     return heard && (kit->answer.verdict == DRIVER_DONE ||
-                     find_conflict(kit, "each put on the version of a get"));
+                     report_conflict(kit, "each put on the version of a get"));
 }
 
 /* -- the tests --------------------------------------------------------------------------------- */
@@ -261,12 +261,12 @@ static void try_versions(struct kit *kit)
     unsigned same = number;
     snprintf(first, sizeof first, "%s", kit->answer.version);
     if (!put_number(kit, 0, first, 0) || kit->answer.verdict != DRIVER_DONE)
-        return (void)find_conflict(kit, behind);
+        return (void)report_conflict(kit, behind);
     char *on = mem_strdup(kit->answer.version);
     ask_put(kit, 0, on, same, 0);
     free(on);
     if (!hear_driver(kit, 0) || kit->answer.verdict != DRIVER_DONE)
-        return (void)find_conflict(kit, behind);
+        return (void)report_conflict(kit, behind);
     bool again = strcmp(kit->answer.version, first) == 0;
     if (again || (put_number(kit, 1, first, 0) && kit->answer.verdict == DRIVER_DONE))
         report_finding(kit, "unfit",
@@ -304,7 +304,7 @@ static bool break_off(struct kit *kit)
     driver_hear(kit->drivers[kit->count], &kit->answer);
     driver_end(kit->drivers[kit->count]);
     if (kit->answer.verdict != DRIVER_DONE)
-        return get_number(kit, 0, &got) && (got == number || find_bytes(kit));
+        return get_number(kit, 0, &got) && (got == number || report_bytes(kit));
     kit->finding->advice = "count the bytes that have come before they are put";
     return report_finding(kit, "unfit",
                           "a put is done although fewer bytes than its LENGTH have come");
@@ -463,7 +463,7 @@ void driver_kit_try(const char *driver, const char *rest, const char *test,
     bool fine = strcmp(finding->level, "unfit") != 0;
     if (!finding->advice)
         finding->advice = fine || kit.count < PROCESSES ? "" : tests[i].advice;
-    slice_drop(&kit.answer.text);
+    slice_free(&kit.answer.text);
     while (kit.count > 0)
         driver_end(kit.drivers[--kit.count]);
 }

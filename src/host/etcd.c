@@ -252,9 +252,9 @@ static bool transact(struct strbuf *txn, enum http_effect effect, struct slice *
 }
 
 /* Takes the unit's records from the responses to a transaction, which are in the order of its
- * operations: one for each key, and then, if "lined" is not NULL, how many stand in the line for
+ * operations: one for each key, and then, if "in_line" is not NULL, how many stand in the line for
  * the first key. Returns HOST_FAILED with the fault if a key is missing or is not a record. */
-static enum host_outcome take_records(struct unit *unit, struct slice answer, int64_t *lined,
+static enum host_outcome take_records(struct unit *unit, struct slice answer, int64_t *in_line,
                                       struct host_fault *fault)
 {
     struct protobuf_field response;
@@ -270,8 +270,8 @@ static enum host_outcome take_records(struct unit *unit, struct slice answer, in
             int64_t version = protobuf_find(row, KV_MOD_REVISION).value;
 
             sound &= take_text(&unit->keys[taken++], text, version);
-        } else if (lined) {
-            *lined = protobuf_find(protobuf_find(response.bytes, RANGE).bytes, COUNT).value;
+        } else if (in_line) {
+            *in_line = protobuf_find(protobuf_find(response.bytes, RANGE).bytes, COUNT).value;
         }
     }
     if (taken == unit->count && sound)
@@ -284,15 +284,15 @@ static enum host_outcome take_records(struct unit *unit, struct slice answer, in
 }
 
 /* Reads the records of all keys of the unit from etcd, in one transaction, so that they are of one
- * moment. *lined: set to how many stand in the line for its first key; NULL: do not ask. */
-static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct host_fault *fault)
+ * moment. *in_line: set to how many stand in the line for its first key; NULL: do not ask. */
+static enum host_outcome read_unit(struct unit *unit, int64_t *in_line, struct host_fault *fault)
 {
     struct strbuf txn = {0};
     struct slice answer;
 
     for (size_t i = 0; i < unit->count; i++)
         add_range(&txn, SUCCESS, unit->keys[i].name);
-    if (lined)
+    if (in_line)
         add_line(&txn, unit->keys[0].name);
     if (!transact(&txn, HTTP_READS, &answer, fault))
         return HOST_FAILED;
@@ -300,14 +300,15 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *lined, struct hos
     etcd.revision = protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value;
     if (!etcd.heard)
         etcd.heard = etcd.revision;
-    return take_records(unit, answer, lined, fault);
+    return take_records(unit, answer, in_line, fault);
 }
 
-/* Reads the keys of a unit; not from etcd, if this process has written them last. One that asks for
- * a key that others write waits in line first, and then reads what they have written. */
+/* Reads the keys of a unit; not from etcd, if this process has written them last. Where the unit
+ * asks for a lock, and others stand in the line of its first key to write that, this process lines
+ * up first, and then reads what they have written. */
 static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
-    int64_t lined = 0;
+    int64_t in_line = 0;
 
     unit->now_us = own_clock_now(&etcd.clock);
     if (unit->count == 0)
@@ -315,8 +316,8 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
     ask_date();
     if (load_recent(unit))
         return HOST_DONE;
-    enum host_outcome outcome = read_unit(unit, unit->asks && !etcd.lease ? &lined : NULL, fault);
-    if (outcome != HOST_DONE || !lined)
+    enum host_outcome outcome = read_unit(unit, unit->asks && !etcd.lease ? &in_line : NULL, fault);
+    if (outcome != HOST_DONE || !in_line)
         return outcome;
     line_up(unit->keys[0].name);
     unit_restart(unit);
@@ -516,7 +517,7 @@ static int stream_fd(enum host_ears ears, int *ms)
         struct strbuf body = watch_request(etcd.watched_from);
         http_stream_begin("/etcdserverpb.Watch/Watch", (struct slice){body.text, body.size});
         strbuf_free(&body);
-        slice_drop(&etcd.watched);
+        slice_free(&etcd.watched);
         etcd.watched = slice_duplicate(request);
     }
     return http_stream_fd(ms);

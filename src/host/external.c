@@ -57,7 +57,7 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
         return true;
     key->record.version = 1;
     bool sound = clockless_read(&known, key, answer.text.at, answer.text.size, &as->reading);
-    slice_drop(&answer.text);
+    slice_free(&answer.text);
     return sound || host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
 }
 
@@ -144,7 +144,7 @@ static bool ping_driver(int64_t *date_ms, struct host_fault *fault)
 
     driver_ask_get(driver, slice_of(DRIVER_TRIAL_KEY));
     driver_hear(driver, &answer);
-    slice_drop(&answer.text);
+    slice_free(&answer.text);
     *date_ms = answer.date_ms;
     return answer.verdict == DRIVER_VALUE || answer.verdict == DRIVER_NONE ||
            fail_by(fault, &answer);

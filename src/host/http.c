@@ -27,10 +27,10 @@ static struct {
     size_t count, at;
     struct curl_slist *headers[HTTP_FORMS];
     CURL *easy[HTTP_FORMS], *latest; /* over TLS, the first one does for both */
-    size_t spoken;                   /* the number of the server that gRPC is spoken to, from 1 */
-    bool has_spoken;                 /* to any, ever */
-    long limit_ms;                   /* of a request that writes */
-    char said[CURL_ERROR_SIZE];
+    size_t grpc_server; /* the number of the one that answers by gRPC, from 1; 0: none */
+    bool grpc_heard;    /* some server has answered by it */
+    long limit_ms;      /* of a request that writes */
+    char curl_error[CURL_ERROR_SIZE]; /* libcurl's words, "": none */
 
     CURLM *streams;
     CURL *stream;
@@ -76,7 +76,7 @@ static CURL *new_easy(void)
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_bytes);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http.said);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http.curl_error);
     curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, 1L);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, ANSWER_SIZE);
     /* A firewall forgets a connection over which nothing is said for minutes. */
@@ -198,8 +198,8 @@ static bool is_about_tls(CURLcode code)
 static long fail_by_code(CURLcode code, enum http_form form, struct host_error *why)
 {
     bool sent = !is_unsent(code) && !is_about_tls(code);
-    bool mute = sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.has_spoken;
-    bool silent = code == CURLE_GOT_NOTHING && !http.has_spoken;
+    bool mute = sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.grpc_heard;
+    bool silent = code == CURLE_GOT_NOTHING && !http.grpc_heard;
     bool strange = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
 
     host_error_set(why,
@@ -207,10 +207,10 @@ static long fail_by_code(CURLcode code, enum http_form form, struct host_error *
                    : is_about_tls(code)               ? WIRE_NO_TLS
                    : strange                          ? WIRE_STRANGER
                                                       : WIRE_UNREACHABLE,
-                   mute         ? NO_GRPC
-                   : silent     ? NO_ANSWER
-                   : *http.said ? http.said
-                                : curl_easy_strerror(code));
+                   mute               ? NO_GRPC
+                   : silent           ? NO_ANSWER
+                   : *http.curl_error ? http.curl_error
+                                      : curl_easy_strerror(code));
     why->maybe_done = sent;
     return 0;
 }
@@ -228,7 +228,7 @@ static long http_2(void)
  * such path (http_post()). */
 static void set_version(CURL *easy, enum http_form form)
 {
-    bool speaks_http_2 = !http.target.tls && http.spoken == http.at + 1;
+    bool speaks_http_2 = !http.target.tls && http.grpc_server == http.at + 1;
 
     if (!http.target.tls && form == HTTP_JSON)
         return;
@@ -254,7 +254,7 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
         if (i > 0)
             http_choose(http.at + 1);
         strbuf_cut(reply, 0);
-        *http.said = '\0';
+        *http.curl_error = '\0';
         set_version(*easy, request->form);
         set_request(*easy, request, &body, reply);
         curl_easy_setopt(*easy, CURLOPT_CONNECTTIMEOUT_MS, last ? 0L : READ_MS);
@@ -267,7 +267,7 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
                     ? !is_about_tls(code) && (request->effect == HTTP_READS || is_unsent(code))
                     : request->form == HTTP_GRPC && version != CURL_HTTP_VERSION_2_0;
         if (request->form == HTTP_GRPC)
-            http.spoken = code == CURLE_OK && !again ? http.at + 1 : 0;
+            http.grpc_server = code == CURLE_OK && !again ? http.at + 1 : 0;
     }
     if (code != CURLE_OK)
         return fail_by_code(code, request->form, why);
@@ -276,7 +276,7 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
         why->maybe_done = true;
         return 0;
     }
-    http.has_spoken |= request->form == HTTP_GRPC;
+    http.grpc_heard |= request->form == HTTP_GRPC;
     curl_easy_getinfo(*easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
@@ -342,7 +342,7 @@ void http_stream_end(void)
     curl_multi_remove_handle(http.streams, http.stream);
     curl_easy_cleanup(http.stream);
     http.stream = NULL;
-    slice_drop(&http.stream_text);
+    slice_free(&http.stream_text);
     strbuf_cut(&http.heard, 0);
 }
 

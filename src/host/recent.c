@@ -40,7 +40,7 @@ void recent_forget(void)
 {
     while (known.count > 0) {
         struct recent *one = &known.at[--known.count];
-        slice_drop(&one->name);
-        slice_drop(&one->text);
+        slice_free(&one->name);
+        slice_free(&one->text);
     }
 }

@@ -43,7 +43,7 @@ struct slice slice_duplicate(struct slice slice)
     return (struct slice){copy, slice.size};
 }
 
-void slice_drop(struct slice *slice)
+void slice_free(struct slice *slice)
 {
     free((void *)(uintptr_t)slice->at);
     *slice = (struct slice){0};
@@ -54,8 +54,8 @@ void slice_drop(struct slice *slice)
 void record_clear(struct record *record)
 {
     for (size_t i = 0; i < record->count; i++) {
-        slice_drop(&record->fields[i].name);
-        slice_drop(&record->fields[i].value);
+        slice_free(&record->fields[i].name);
+        slice_free(&record->fields[i].value);
     }
     free(record->fields);
     free(record->index);
@@ -120,7 +120,7 @@ bool record_set(struct record *record, struct slice name, struct slice value)
         index_field(record, record->count++);
     }
     struct slice fresh = slice_duplicate(value); /* it may be a part of the old one */
-    slice_drop(&field->value);
+    slice_free(&field->value);
     field->value = fresh;
     field->gone = false;
     field->written = true;
@@ -136,7 +136,7 @@ bool record_unset(struct record *record, struct slice name)
     if (!field)
         return false;
     field->gone = true;
-    slice_drop(&field->value);
+    slice_free(&field->value);
     record->live--;
     return true;
 }

@@ -17,9 +17,10 @@ struct slice slice_of(const char *text);
 bool slice_equal(struct slice a, struct slice b);
 /* Without regard to small and large letters. */
 bool slice_is(struct slice slice, const char *word);
-/* Returns a copy with a NUL behind it, for slice_drop(). */
+/* Returns a copy with a NUL behind it, which the caller frees by slice_free(). */
 struct slice slice_duplicate(struct slice slice);
-void slice_drop(struct slice *slice);
+/* Frees the bytes of a copy, and empties it. */
+void slice_free(struct slice *slice);
 
 /* RECORD_OTHER: a type that no script of ours uses; its data are kept like a string's. */
 enum record_type { RECORD_NONE, RECORD_STRING, RECORD_HASH, RECORD_OTHER };

@@ -67,7 +67,7 @@ static void words_add(struct words *words, struct slice slice)
 static void words_free(struct words *words)
 {
     while (words->count > 0)
-        slice_drop(&words->at[--words->count]);
+        slice_free(&words->at[--words->count]);
     free(words->at);
     *words = (struct words){0};
 }
@@ -215,7 +215,7 @@ static struct host_channel *channel_of(const struct client *client, const struct
 /* Removes the channel; the last one takes its number. */
 static void leave_channel(struct host_channel *channel)
 {
-    slice_drop(&channel->name);
+    slice_free(&channel->name);
     *channel = host_channels.at[--host_channels.count];
 }
 
@@ -460,7 +460,7 @@ static void do_unsubscribe(const struct request *request)
         struct slice name = slice_duplicate(channel->name);
         leave_channel(channel);
         reply_subscribed(request->client, "unsubscribe", &name);
-        slice_drop(&name);
+        slice_free(&name);
     }
 }
 

@@ -62,8 +62,8 @@ void unit_restart(struct unit *unit)
         unit->keys[i].record = (struct record){0};
     }
     for (size_t i = 0; i < unit->message_count; i++) {
-        slice_drop(&unit->messages[i].channel);
-        slice_drop(&unit->messages[i].text);
+        slice_free(&unit->messages[i].channel);
+        slice_free(&unit->messages[i].text);
     }
     unit->message_count = 0;
     unit->now_us = 0;
@@ -74,7 +74,7 @@ void unit_end(struct unit *unit)
 {
     unit_restart(unit);
     for (size_t i = 0; i < unit->count; i++)
-        slice_drop(&unit->keys[i].name);
+        slice_free(&unit->keys[i].name);
     free(unit->keys);
     free(unit->messages);
     *unit = (struct unit){0};

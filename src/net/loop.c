@@ -185,7 +185,8 @@ static int set_alarm(struct loop *loop)
 }
 
 /* Polls until a signal, the alarm of the first timer, or a descriptor; not at all if a timer is
- * due. Afterwards loop->polls and loop->polled name what is ready. -1: errno says why. */
+ * due. Afterwards loop->polls and loop->polled name what is ready; polled_count is 0 if a
+ * signal has interrupted the wait. -1: errno says why. */
 static int wait_for_something(struct loop *loop)
 {
     size_t n = 0;
@@ -207,7 +208,7 @@ static int wait_for_something(struct loop *loop)
     if (poll(loop->polls, n, due ? 0 : -1) < 0) {
         if (errno != EINTR && errno != EAGAIN)
             return -1;
-        loop->polled_count = 0; /* revents were not written */
+        loop->polled_count = 0; /* nothing is known to be ready: revents were not written */
     }
     loop->now = moment_now();
     return 0;
@@ -278,7 +279,7 @@ int loop_run(struct loop *loop)
             if (io && (in | out | gone))
                 io->ready(io, in | out | gone);
         }
-        loop->polled_count = 0;
+        loop->polled_count = 0; /* this turn's descriptors have been called */
         fire_timers(loop, ALL_TIMERS);
     }
     return 0;

@@ -246,7 +246,8 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
     presence_expect(&agent->presence);
 }
 
-/* The keeper has renewed. A supervisor must acknowledge the new lease; a renewer only notes it. */
+/* The keeper has renewed. A supervisor must acknowledge the new lease; the agent of a printer, the
+ * renewer of its lock, only notes it. forgotten: the store had forgotten the lock. */
 static void on_extended(void *arg, struct lease lease, bool forgotten)
 {
     struct agent *agent = arg;
@@ -263,7 +264,8 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
                     &(struct agent_report){.kind = REPORT_NEWS, .news = {.event = RUN_FORGOTTEN}});
     watch_lease(agent, lease);
     atomic_store(&agent->shared->lease_end, lease.end.ns);
-    if (!agent->watchdog.known.paused) /* perhaps for days, and each would be kept for it */
+    /* A supervisor may be paused for days, and each of these reports would be kept for it. */
+    if (!agent->watchdog.known.paused)
         send_plain(agent, REPORT_EXTENDED);
 }
 

@@ -90,8 +90,9 @@
 --   own, family, parent   the caller's entry and its family; if it has none, its nearest ancestor
 --                that is in, and the family of that. Each script sets them when it looks at its
 --                locks; grant() and reclaim() set the "own" of a new holder
---   queue, place, listed   the queue q, or the caller's ("mine": its ticket there); the field
---                w:OWNER; and its number in the list of its priority: places.lua, leave_queue()
+--   queue, own_place, listed   the queue q, or the caller's ("mine": its ticket there); the field
+--                w:OWNER, if the caller waits; and its number in the list of its priority:
+--                places.lua, leave_queue()
 --   lists, bound   lists_of(), when somebody asks for them: the field o; queue.lua and places.lua
 --                keep them up to date
 --   obstacle, turn   decide(): what keeps the caller out, and what find_turn() says; the rest of
@@ -268,7 +269,7 @@ local function load_lock(which, owner, extra)
   return { key = key, number = which, kind = kind or KIND, owner = owner, path = path,
            fence = fence, held = held, stored_limit = stored_limit,
            limit = stored_limit or held and held.limit,
-           slots = slots or '', barred = barred or '', queue = queue, place = place or nil,
+           slots = slots or '', barred = barred or '', queue = queue, own_place = place or nil,
            mirror = mirror or nil, paused = pause and read_pause(pause) or nil,
            acquired = acquired or '0', ran = ran or '',
            extra = reply[FAMILIES + #path + 1], loaded = reply }

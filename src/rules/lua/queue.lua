@@ -286,14 +286,14 @@ local function first_in_turn(lock, queue, place_ttl, bound)
 end
 
 -- Takes the caller out of the queue of the lock, if it waits there: clears its place, and forgets
--- lock.place, lock.queue.mine and lock.listed, which tell of it.
+-- lock.own_place, lock.queue.mine and lock.listed, which tell of it.
 local function leave_queue(lock)
-  if lock.place then
-    local text = redis.call('HGET', lock.key, lock.place)
+  if lock.own_place then
+    local text = redis.call('HGET', lock.key, lock.own_place)
     local waiter = text and read_waiter(text) or { owner = lock.owner, who = rank_note(lock) }
-    clear_place(lock, lock.place, waiter)
+    clear_place(lock, lock.own_place, waiter)
   end
-  lock.place, lock.queue.mine, lock.listed = nil, nil, nil
+  lock.own_place, lock.queue.mine, lock.listed = nil, nil, nil
 end
 
 -- Removes and notifies all waiters of a queue, since the holder that they wait to nest in is gone:

@@ -41,7 +41,7 @@ if args.attempt or not args.not_after then bar = math.max(bar, grace) end
 -- number of the lock among KEYS.
 local function find_own(lock, i)
   lock.own, lock.family = find_entry(lock, owner)
-  local place = lock.place and redis.call('HGET', lock.key, lock.place)
+  local place = lock.own_place and redis.call('HGET', lock.key, lock.own_place)
   if is_overtaken(lock.own and lock.own.rest or place or '') then
     return { 'STALE', now }
   end
@@ -50,11 +50,11 @@ local function find_own(lock, i)
 end
 
 -- Whether the release of the lock takes no more than to remove the owner's entry: it is live and
--- the only one of its family, no client waits for the lock or to nest in the owner (lock.extra is
--- the queue of those), and there is no mirror.
+-- the only one of its family, neither the owner nor another client waits for the lock or to nest in
+-- the owner (lock.extra is the queue of those), and there is no mirror.
 local function is_usual(lock)
   local is_only_entry = lock.own and not is_dead(lock.own) and not lock.family.entries[2]
-  local any_waits = lock.place or lock.queue.first <= lock.queue.last or lock.extra
+  local any_waits = lock.own_place or lock.queue.first <= lock.queue.last or lock.extra
   return is_only_entry and not any_waits and not lock.mirror
 end
 
@@ -155,10 +155,10 @@ local function release(lock)
     own.ended = notes
     mode_before = remove(lock, own, family)
   end
-  if lock.place and notes == 'refused=1' then count_refusal(lock) end
+  if lock.own_place and notes == 'refused=1' then count_refusal(lock) end
   local parent, above = find_parent(lock)
   local queue = queue_below(lock, parent)
-  local head = lock.place and first_in_turn(lock, queue)
+  local head = lock.own_place and first_in_turn(lock, queue)
   local was_first = head and head.owner == owner
   leave_queue(lock)
   local runs_out = own and not mode_before

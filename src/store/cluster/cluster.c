@@ -59,8 +59,8 @@ static struct moment now_of(const struct cluster *cluster)
     return loop_now(cluster->loop);
 }
 
-/* Ends the operation, and then reports, as that callback may begin the next one at once. If none
- * begins, the timer "idle" lets connections that are not needed go. */
+/* Ends the operation, and then reports, as the callback "done" may begin the next one at once. If
+ * none begins, the timer "idle" lets connections that are not needed go. */
 static void finish_operation(struct cluster *cluster, const struct answer *answer)
 {
     cluster->busy = false;

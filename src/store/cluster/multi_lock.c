@@ -74,7 +74,7 @@ static void set_granted(struct multi_lock *multi)
         (struct answer){.verdict = VERDICT_GRANTED, .granted.grants = multi->result.grants};
 }
 
-/* Reports the result, from a copy, as that callback may begin the next operation. */
+/* Reports the result, from a copy. */
 static void finish_operation(struct multi_lock *multi)
 {
     struct kept_answer result; /* "done" may begin the next operation */

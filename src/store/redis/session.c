@@ -195,8 +195,9 @@ static void free_batch(struct batch *batch)
     batch->wanted = 0;
 }
 
-/* Ends the batch, and then reports its replies, or the failure, as that callback may begin the next
- * one. It stays known when the batch was sent, and whether twice. */
+/* Ends the batch, and then reports its replies, or the failure, as the callback "done" may begin
+ * the next one. Until that is sent, redis_session_sent_at() and redis_session_sent_twice() still
+ * tell of this one. */
 static void complete_batch(struct redis_session *session, const struct answer *failure)
 {
     struct batch ended = session->batch;

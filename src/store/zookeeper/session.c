@@ -105,7 +105,7 @@ static void free_replies(struct zk_replies *replies)
     *replies = (struct zk_replies){0};
 }
 
-/* Ends the batch, and then reports, as that callback may send the next one. */
+/* Ends the batch, and then reports, as the callback "done" may send the next one. */
 static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
                            const struct answer *failure)
 {
@@ -115,7 +115,7 @@ static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
     zk_session_drop_batch(session);
     session->replies = (struct zk_replies){0};
     session->busy = false;
-    if (session->noticed) /* a watch may have told something about what was read before */
+    if (session->noticed) /* a watch has told of a change, perhaps of what was read before it */
         breaks_soon(&session->breaks);
     session->noticed = false;
     session->events->done(session->arg, outcome, replies.all, failure);

@@ -58,9 +58,10 @@ local function goes_along(lock, first, line)
 end
 
 -- Whether the caller is a newcomer with a higher priority than the waiter whose turn it is, so that
--- it comes before that: one in a list, or one in none (priority 0) that has not waited for too
--- long. Those that nest have no priorities; and where it is not known yet who is first, no newcomer
--- comes before it. first, line: as of first_in_turn().
+-- it comes before that. If the first waiter's line is the queue, not a list, its priority is 0, and
+-- no newcomer passes it once it has waited for too long. Waiters that nest, which are in a queue
+-- other than q, have no priorities; and where it is not known yet who is first, no newcomer comes
+-- before it. first, line: as of first_in_turn().
 local function outranks(lock, first, line)
   local queue = lock.queue
   local is_newcomer, is_known = not queue.mine, first.owner ~= ''
@@ -79,6 +80,7 @@ local function find_turn(lock)
   local first, line = first_in_turn(lock, queue, place_ttl, bound)
   if not first then return { next = true } end
   local is_first = queue.mine and first.ticket == queue.mine
+  -- The first waiter of the queue q is the oldest of all; without "who" it is not known yet.
   local is_oldest = line == queue and line.base == 'q' and first.who
   return {
     first = first, is_first = is_first,
@@ -202,7 +204,7 @@ local function place_or_refuse()
   if locks[2] then share_bound() end
   for i, lock in ipairs(locks) do
     lock.parent, lock.family = find_parent(lock)
-    if lock.place or had[i] then keep_key(lock, request.lease) end
+    if lock.own_place or had[i] then keep_key(lock, request.lease) end
     local what = misfit(lock) or mirrors and mirrors.misfit(lock, args.mirror)
     if what then return { 'MISFIT', now, what, i } end
     find_place(lock)

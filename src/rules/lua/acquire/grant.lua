@@ -112,7 +112,7 @@ local function answer_owner()
       owned[#owned + 1] = lock
       asked = asked or has_note(lock.own.rest, 'asked=') and i
     end
-    local place = lock.place and redis.call('HGET', lock.key, lock.place)
+    local place = lock.own_place and redis.call('HGET', lock.key, lock.own_place)
     if is_overtaken(lock.own and lock.own.rest or place or '') then return { 'STALE', now } end
   end
   local holds_all = #owned == request.needed and not asked

@@ -29,14 +29,14 @@ end
 -- given up.
 local function find_place(lock)
   lock.queue = queue_below(lock, lock.parent)
-  local ticket = ticket_of(lock, lock.place)
+  local ticket = ticket_of(lock, lock.own_place)
   if ticket and ticket >= lock.queue.first and ticket <= lock.queue.last then
     lock.queue.mine = ticket
     if next(lists_of(lock)) then
-      local _, rank = list_of(lock, redis.call('HGET', lock.key, lock.place) or '')
+      local _, rank = list_of(lock, redis.call('HGET', lock.key, lock.own_place) or '')
       lock.listed = rank
     end
-  elseif lock.place then
+  elseif lock.own_place then
     leave_queue(lock)
   end
 end
@@ -143,7 +143,7 @@ end
 -- renew_place() writes its record there.
 local function retake_place(lock, place, former)
   local queue, ticket = lock.queue, ticket_of(lock, place)
-  if queue.mine then return lock.place == place end
+  if queue.mine then return lock.own_place == place end
   if not ticket or ticket < 1 or ticket > queue.last then return false end
   if redis.call('HEXISTS', lock.key, place) == 1 then return false end
   queue.mine = ticket
@@ -152,7 +152,7 @@ local function retake_place(lock, place, former)
   queue.first = math.min(queue.first, ticket)
   queue.called = math.min(queue.called, ticket - 1)
   write_queue(lock, queue)
-  lock.place = place
+  lock.own_place = place
   redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. args.owner, place)
   join_list(lock, former)
   return true
@@ -175,8 +175,8 @@ local function retake_all_places()
 end
 
 -- Gives the caller, which has no place, the ticket behind all others: sets queue.mine and
--- lock.place, and puts it into the list of its priority. renew_place() writes the queue, and the
--- record in the place.
+-- lock.own_place, and puts it into the list of its priority. renew_place() writes the queue, and
+-- the record in the place.
 local function join_queue(lock)
   local queue = lock.queue
   local is_empty = queue.first > queue.last
@@ -188,8 +188,8 @@ local function join_queue(lock)
   end
   queue.last = queue.last + 1
   queue.mine = queue.last
-  lock.place = place_of(queue, queue.mine)
-  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. args.owner, lock.place)
+  lock.own_place = place_of(queue, queue.mine)
+  redis.call('HSET', lock.key, 'k', lock.kind, 'w:' .. args.owner, lock.own_place)
   join_list(lock)
 end
 
@@ -228,9 +228,9 @@ end
 -- not far.
 local function renew_place(lock)
   local queue = lock.queue
-  local text = redis.call('HGET', lock.key, lock.place)
+  local text = redis.call('HGET', lock.key, lock.own_place)
   -- A newcomer is now the one that its group knows.
-  local group = not text and group_field(lock, lock.place, request.who)
+  local group = not text and group_field(lock, lock.own_place, request.who)
   if group then redis.call('HSET', lock.key, group, args.owner) end
   local waiter = text and read_waiter(text) or new_record(lock)
   waiter.who = with_attempt(waiter.who)
@@ -249,7 +249,7 @@ local function renew_place(lock)
     wake_passing(lock, queue, lock.parent, lock.family)
   end
   waiter.elsewhere = elsewhere
-  redis.call('HSET', lock.key, lock.place, write_waiter(waiter))
+  redis.call('HSET', lock.key, lock.own_place, write_waiter(waiter))
   forget_call(lock)
   keep_key(lock, 0)
   return kept
@@ -258,7 +258,7 @@ end
 -- Takes the caller out of the queue of the lock, and calls the waiters that can go then: one behind
 -- it may be the next.
 local function leave_and_wake(lock)
-  local placed = lock.place
+  local placed = lock.own_place
   leave_queue(lock)
   if placed then wake(lock, lock.parent, lock.family) end
 end

@@ -18,12 +18,12 @@ local function new_fence(lock, i)
 end
 
 -- Whether the caller can have the lock without a second look: no holder is in the way, no client
--- waits, neither a limit nor a pause is stored, neither the caller nor an ancestor of it holds the
--- lock, and no holder that would share it may be dead. If it is false, the whole acquisition
--- decides.
+-- waits, not even the caller, neither a limit nor a pause is stored, neither the caller nor an
+-- ancestor of it holds the lock, and no holder that would share it may be dead. If it is false, the
+-- whole acquisition decides.
 local function is_open(lock)
   local held, mode = lock.held, request.mode
-  if lock.place or lock.stored_limit or lock.paused then return false end
+  if lock.own_place or lock.stored_limit or lock.paused then return false end
   for i = FAMILIES + 1, FAMILIES + #lock.path do -- families of the caller and its ancestors
     if lock.loaded[i] then return false end
   end

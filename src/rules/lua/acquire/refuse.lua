@@ -76,7 +76,7 @@ local function queue_up(decision)
   local places, kept = {}, nil -- kept: for how many ms a far place is
   for i, each in ipairs(locks) do
     kept = renew_place(each) or kept -- only one lock may have a far waiter
-    places[i] = each.place .. (each.listed and '/' .. whole(each.listed) or '')
+    places[i] = each.own_place .. (each.listed and '/' .. whole(each.listed) or '')
     local others_can_go = not each.obstacle and not each.turn.next
     if left then
       wake(each, each.parent, each.family, 'only_notify')

@@ -70,8 +70,9 @@ function mirrors.follow(lock)
 end
 
 -- Whether the lock's owner has lost the mirror, so that its lock must not be renewed: nil if its
--- family holds the mirror, or never held it. Otherwise three elements of the answer LOST: how many
--- hold the mirror now (0 or 1), the ms until that ends, and its name with the holder.
+-- family never held the mirror, or holds it while the owner's entry is live. Otherwise three
+-- elements of the answer LOST: how many other programs hold the mirror now (0 or 1), the ms until
+-- that ends, and its name with the holder.
 function mirrors.loss(lock)
   local mirror = read_mirror(lock.mirror)
   if mirror.holder ~= lock.family.name then return nil end
