@@ -30,6 +30,7 @@ load helper
     run -0 rlock status -q b
 }
 
+# A command that a KEY smuggles in would make the file x.
 @test "--export is safe to evaluate whatever the key" {
     cd "$T"
     for key in "it's" '$(>x)' '`>x`' '";>x;"' "';>x;'" '\' "a'b'c" "''" '!!' '~' '*' '$x'; do
@@ -73,6 +74,8 @@ END
     done
 }
 
+# strace sends TERM at the second wait4(2) and at later ones, when the lock was refused already. The
+# shell must see a failure then, too.
 @test "--export that fails, and then gets a signal, fails under eval, too" {
     need_strace
     hold a k
@@ -138,6 +141,7 @@ END
     done
 }
 
+# The time limits are 0.1 to 4 ms, about as long as an acquisition takes.
 @test "H64 acquire is told to end at any moment: a lock that it did not print is not held" {
     for ((round = 0; round < 80; round++)); do
         run timeout --foreground --preserve-status \
@@ -151,6 +155,7 @@ END
     done
 }
 
+# Standard output is closed, or full, or a pipe that no process reads any more.
 @test "a lock that could not be printed is not held" {
     run -71 --separate-stderr bash -c 'rlock acquire k >&-' 3>&-
     stderr_line 'cannot write to standard output'
@@ -199,6 +204,7 @@ into_full_pipe() {
     terminate a 143
 }
 
+# KILL ends acquire without a word, so its agent has to notice.
 @test "acquire ends by a signal while it waits, or before its token is read: nothing is held" {
     hold a k
     queued k bg w rlock acquire k
@@ -229,6 +235,7 @@ has_less_left() {
     [[ $(lease_left k) -lt 18500 ]]
 }
 
+# The time before the token is read must not be taken off the lease that "rlock renew" asks for.
 @test "acquire's token is read late: rlock renew still extends by the lease of the acquisition" {
     acquire_unread --lease 20s
     poll_until 10 has_less_left
@@ -240,6 +247,7 @@ has_less_left() {
     exec 7>&-
 }
 
+# Standard output is a full pipe, so the token of the second one is not out before it is read.
 @test "acquire's agent is killed while it waits, or before the token was out: exit 71, and why" {
     hold a k
     queued k bg w rlock acquire k
@@ -320,6 +328,8 @@ EOF
     [[ $stderr == "" ]]
 }
 
+# A descendant knows the token of the run, as RLOCK_OWNER, and may only release what it has acquired
+# itself.
 @test "the lock of a run is not released by its descendants" {
     run -0 --separate-stderr rlock run k -- sh -c 'eval "$(rlock acquire --export other)"
         rlock release k; echo "$?"; rlock renew k; echo "$?"

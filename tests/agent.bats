@@ -36,6 +36,7 @@ kill_all_agents() {
     contains "$T/b.err" 'k: the agent was killed (signal 9) while it waited, again and again'
 }
 
+# The next agent has to know all of the keys, also those that are free.
 @test "H135 the agent is killed while one of several keys is waited for: the next one gets all" {
     stay a k2
     queued k2 bg b rlock run k1 k2 k3 -- sh -c "echo b >>'$LOG'"
@@ -46,6 +47,7 @@ kill_all_agents() {
     is_free k3
 }
 
+# The release is under way to a server that is stopped when the agent is killed.
 @test "H135 the agent is killed while it gives the lock back: another one does" {
     stay a k
     has_agent a

@@ -107,6 +107,7 @@ renamed() {
     echo "$T/$1"
 }
 
+# rlock does not end its own processes, but a name says nothing about that: any program may have it.
 @test "H161 a command's process that has the name of one of rlock's is ended like any other" {
     for name in rlock rlock-agent rlock-guard rlock-notifier rlock-renewer rlock-server; do
         echo "--- $name"
@@ -299,6 +300,8 @@ EOS
     bg a bash "$T/jobs.sh" "$@"
 }
 
+# The shell that becomes rlock has a background job. When the parent of another process of the
+# caller ends, that one becomes a child of rlock, as one that the command leaves does.
 @test "H128 the caller's own processes are not touched when the command is stopped" {
     with_jobs --lease 6s k -- worker "$LOG" a forever tree
     working a
@@ -371,6 +374,8 @@ kill_rlock_after_its_look() {
     kill_rlock_after_its_look
 }
 
+# The shell in a session of its own was seen. The process that it starts after the last look, with
+# an empty environment, was not.
 @test "H123 kill -9 of rlock: a process that the agent never saw is ended by its session" {
     bg a rlock run --lease 6s k -- bash -c "
         env -i PATH=\"\$PATH\" setsid bash -c 'until [ -e \"$T/go\" ]; do sleep 0.02; done
@@ -416,6 +421,8 @@ free_while_rlock_is_stopped() {
     ! unshare --mount true 2>/dev/null || free_while_rlock_is_stopped "${no_proc[@]}" rlock run
 }
 
+# The agents notice the end of the commands, and end. When rlock is continued, the lease is over,
+# which must not count as the end of the command.
 @test "H93 a command that ends while rlock is stopped and the store is away: its own status" {
     local option agents=()
     for option in stop continue; do
@@ -436,6 +443,7 @@ free_while_rlock_is_stopped() {
     run -0 rlock run -w 30s k-stop k-continue -- true
 }
 
+# The command ends by itself with 9, but its lock had been taken away by then.
 @test "H93 a lock that is taken away while rlock is stopped, and its command ends by itself: 79" {
     begin_and_stop rlock run --lease 60s
     run -0 rlock force-release --now --yes k
@@ -445,6 +453,8 @@ free_while_rlock_is_stopped() {
     ends_with a 79
 }
 
+# "c" does not end by itself, so the agent has to end it at the lease; "b" and "d" have the lock
+# afterwards.
 @test "H93 while rlock is stopped: leftovers are waited for, or ended at the lease: exit 79" {
     bg_up a rlock run --lease 6s --wait-descendants k -- \
         bash -c "(await '$T/go') & : >'$T/a.up'; exit 9"

@@ -28,6 +28,7 @@ store_has_no() { # WORDS OPTION...
     ends_with b 0 30
 }
 
+# Waking up 30 times a second would be polling.
 @test "the program that waits for a message sleeps meanwhile" {
     stay a k --lease 10m
     queue b k --lease 10m
@@ -133,6 +134,8 @@ at_hour() {
     no_overlap
 }
 
+# A member tells its date to the second only: such a time would be earlier than "before". Up to the
+# seconds, the time is compared with that of now.
 @test "where the clock of a host agrees with the members', times are to the ms" {
     local before
     before=$(date -u +%FT%T.%3NZ)
@@ -178,6 +181,8 @@ def changed(answer):
     return re.sub(rb"Date: ([^\r]*GMT)", later, answer)' "$1"
 }
 
+# The clocks of members may differ by 10 s (?margin=). The relay tells the date of a member that is
+# ahead.
 @test "a member whose clock is 9 s ahead makes no holder look dead; the doctor tells of it" {
     hold a k --lease 7s
     relay_with_clock_ahead 9
@@ -384,6 +389,8 @@ def changed(answer):
     print("dropped")'
 }
 
+# The lock is free after each: neither the acquisition nor the release was done twice or left
+# undone.
 @test "H1 the answer to an acquisition, or to a release, is lost: it is asked for again" {
     drops_answers
     run -0 rlock run -u "${RLOCK_URL/:${port[1]}/:$relay}" --lease 1m k -- true
@@ -448,6 +455,8 @@ ask_once() {
     poll_until 60 ask_once 1s l
 }
 
+# The first request is held up under way, and its client has given up. Another one makes the same
+# pause, and ends it; then the first request arrives.
 @test "H154 a pause, or a latch, that arrives late does not come back when it has ended" {
     begin_late
     unheard rlock/1 pause -m upgrade 'x*' 1h
@@ -547,6 +556,8 @@ has_asked_holder() {
     (($(of_another get "rlock:{$1}" -w json | jq '.kvs[0].version') > 1))
 }
 
+# The member that is restored counts its revisions from the snapshot on, so a message may come with
+# a revision that the holder has seen. The 30 puts are those that are lost.
 @test "a member is restored from a snapshot, and its revisions come again: messages are heard" {
     local number host
     another_begins
@@ -571,6 +582,7 @@ has_asked_holder() {
     contains "$T/a.err" 'revoked by'
 }
 
+# PRI is how a connection of HTTP/2 begins.
 @test "a proxy in between that speaks HTTP/1.1 alone is told of" {
     relay_through '
 real = listener

@@ -128,6 +128,8 @@ metrics_in() {
     is_free production
 }
 
+# The step that gives the lock back is left out, so that the lock is still held, and can be taken
+# away.
 @test "GitHub Actions: nothing is deployed without the lock" {
     take github-actions.yml
     rm "$T"/shell/*-Give-*
@@ -155,6 +157,7 @@ metrics_in() {
     json '.[0].holders[0].label == "POD"'
 }
 
+# The tests name the file of each example, here or in one of the other files.
 @test "each example has a test" {
     for file in "$EXAMPLES"/*; do
         [[ -f $file ]] || continue
@@ -166,6 +169,8 @@ metrics_in() {
     done
 }
 
+# Lines that begin with "rlock COMMAND" are looked for; their options must be in the help of that
+# command.
 @test "README, docs, manual, help: no line has an option that is not there" {
     local line command option count=0
     local -A help

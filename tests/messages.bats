@@ -24,6 +24,8 @@ said() {
     done
 }
 
+# The log is from the beginning as long as the files of these processes may be, so that no message
+# can be written.
 @test "a log that may not grow any more loses messages, and nothing else" {
     export LOG=$T/log
     head -c 1024 /dev/zero >"$LOG"
@@ -106,6 +108,8 @@ mailed() {
     said a '^rlock: k: lock lost: .*; stopping sh$'
 }
 
+# The first message is written into the screen of the editor, which vanishes with it, so the second
+# one comes after the end of the command.
 @test "a lock that is lost beside an editor is reported again when its screen has gone" {
     editor
     on_terminal rlock run --lease 6s k -- bash "$T/editor" <<'EOF'
@@ -151,6 +155,8 @@ EOF
 
 # ---------------------------------------------------------------- waiting
 
+# "w" is a run, "t" an acquire, and "q" is quiet: it announces nothing, so it reports no end of it
+# either.
 @test "a wait that was announced ends with how long it took" {
     hold a k
     queued k bg w rlock run k -- true
@@ -181,6 +187,7 @@ EOF
     done
 }
 
+# CI=false: where the tests run as a CI job, rlock would print whole lines instead.
 @test "on a terminal the line of the wait is gone when it tells how long it took" {
     hold a k
     export HOLDER=${pid[a]}
@@ -207,6 +214,7 @@ EOF
 
 ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9.]+m?s'
 
+# The pid of the command that has ended may be another process's by now, so it is shown nowhere.
 @test "a lock that --at-least keeps is not held by a command that has ended" {
     local pid
     bg a rlock run --at-least 60s --label nightly k -- sh -c 'exit 3'
@@ -230,6 +238,8 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
     json '.[0].holders[0].kept == false'
 }
 
+# "c" has been killed before its command ended: its agent ends the command, and cannot tell how it
+# would have ended.
 @test "a refusal says how the command ended whose lock is kept: by a signal, stopped, unknown" {
     bg a rlock run --at-least 60s a -- sh -c 'kill -KILL $$'
     bg b rlock run --at-least 60s --at-most 500ms b -- sleep 100
@@ -307,6 +317,8 @@ ENDED='kept until [-0-9 ]*[0-9]{2}:[0-9]{2}; the command ended with 3 after [0-9
 
 # ---------------------------------------------------------------- outages
 
+# "a" holds, "w" and "t" wait for a lock, "l" for a latch: each has announced the outage, and so
+# announces its end. "q" is quiet about both.
 @test "an outage that was announced and is over is announced as over" {
     start_proxy
     local url=redis://${proxy[proxy]} one

@@ -63,6 +63,7 @@ lingering() {
     prints 0 '*  nested      *    slot        2*' status k
 }
 
+# Three hold: a reader, one that nests in it, and another reader.
 @test "force-release takes the lock from all that nest and share" {
     bg a rlock read k -- rlock read k -- sleep 1000
     hold b k --read
@@ -72,6 +73,7 @@ lingering() {
     is_free k
 }
 
+# The second duration is shorter than the command, so nothing is kept.
 @test "--at-least: the lock stays, rlock does not" {
     run -3 rlock run --at-least 10s k -- sh -c 'exit 3'
     held k
@@ -81,6 +83,7 @@ lingering() {
     is_free k
 }
 
+# The first command is not there (127), the second one is not executable (126).
 @test "--at-least: nothing ran, so nothing is kept" {
     run -127 rlock run --at-least 1h k -- "$T/nothing"
     is_free k

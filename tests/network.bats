@@ -59,6 +59,8 @@ enough() {
     [[ $stderr == "rlock: status: cannot reach redis://127.0.0.1:1/0: Connection refused$hint" ]]
 }
 
+# A connection without the password would be refused, and one without the database would leave keys
+# in database 0.
 @test "H7 a new connection has the database and the password of the first" {
     redis config set requirepass s3cret
     export RLOCK_PASSWORD=s3cret REDISCLI_AUTH=s3cret
@@ -77,6 +79,8 @@ enough() {
     run -0 rlock status -u "$PROXY" --connect-timeout 20s k
 }
 
+# The server ends each connection after a second or two, so that every renewal, 3 s apart, meets a
+# closed one.
 @test "H8 a server that closes idle connections causes no message" {
     redis config set timeout 1
     stay a k --lease 9s
@@ -113,6 +117,8 @@ enough() {
     [[ $stderr != *'may have been released'* ]]
 }
 
+# rlock must not die of SIGPIPE, and its command must: "yes" writes into a pipe that "head" has
+# closed.
 @test "H101 a reset connection does not kill rlock, and the command has its SIGPIPE" {
     stay a k -u "$PROXY" --lease 15s
     again_and_again "$RLOCK_TEST_TOOLS/faultproxy" -s "$T/proxy.ctl" rst
@@ -141,6 +147,7 @@ other_server() {
     ends_with a 79 # it would be renewed after thirty
 }
 
+# The target of the proxy is another server, a replica, until the holder has noticed.
 @test "H50 a replica behind the same address for a moment is not believed" {
     other_server --replicaof 127.0.0.1 1
     stay a k -u "$PROXY" --lease 15s
@@ -153,6 +160,8 @@ other_server() {
     ends_well a
 }
 
+# "a" has a connection when the resolver begins to hang, and would have to look the name up when
+# that is reset.
 @test "H104 a resolver that hangs at reconnection does not keep the command" {
     start_proxy named
     export SHIM_DNS_FILE=$T/hang
@@ -169,6 +178,8 @@ other_server() {
     no_overlap
 }
 
+# The second rlock would wait for ten minutes, but a signal must end it while the look-up hangs,
+# too.
 @test "H104 a resolver that hangs at the start: exit 69 after the connect timeout" {
     touch "$T/hang"
     SHIM_DNS_FILE=$T/hang LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so timed 900 20000 \

@@ -37,6 +37,8 @@ there_are() {
     run -1 rlock resume k
 }
 
+# The pause lasts for 6 s, so that the first try outside of the holder is refused, and the next one
+# waits for its end.
 @test "a paused lock: a nested run gets it at once, and a waiter when the time is over" {
     run -0 rlock run k -- \
         sh -c 'rlock pause k 6s -m short && rlock run -n k -- echo nested'
@@ -169,6 +171,8 @@ EOF
     says 1 '^rlock: resume: ci/test is paused as all of ci/\*: resume that$' resume ci/test
 }
 
+# The resume removes the pause from the list first, and then from each lock. Removing it from the
+# list here leaves the state between the two.
 @test "a GLOB: a resume that was killed between the list and the locks is done by the next" {
     rlock run k -- true
     rlock pause 'k*' 1h -m x
@@ -179,6 +183,7 @@ EOF
     run -1 rlock resume 'k*'
 }
 
+# So many locks take several calls. "rlocks" begins like the prefix "rlock", but is another one.
 @test "a GLOB pauses hundreds of locks, but not a latch nor a key of another prefix" {
     for ((number = 0; number < 350; number++)); do
         echo "hset rlock:{k$number} k lock/1 f 17"
@@ -217,6 +222,7 @@ with_lost_answer() {
     quiet 0 "${@:2}" -u "redis://rlock:pw@${proxy[proxy]}"
 }
 
+# The second resume finds nothing to do, so the first one counted although its answer was lost.
 @test "H1 a pause and its end whose answer is lost are asked for again, and count" {
     rlock run k -- true
     start_proxy
@@ -229,6 +235,8 @@ with_lost_answer() {
     done
 }
 
+# The proxy holds the answers back from the request on that has "vanished" in it, the reason of the
+# pause. status sees over another connection that the pause is made.
 @test "a pause whose answers are all lost: exit 69, and it may have been made" {
     rlock run k -- true
     start_proxy

@@ -3,6 +3,7 @@
 load helper
 load slow_files
 
+# One process stays in the group of the command, one in a session of its own.
 @test "H96 processes that the command leaves continue, and hold nothing" {
     run -3 rlock run k -- bash -c "exec >/dev/null 2>&1
         sleep 300 & setsid sleep 300 & echo \$! >'$T/setsid'; jobs -p >'$T/jobs'; exit 3"
@@ -90,6 +91,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' rlock run k -- echo ran 3>&-
     ends_with a 6
 }
 
+# A stopped process does not take TERM before it is continued. First the command is stopped, then a
+# process that it left and that --wait-descendants waits for.
 @test "H165 a signal that asks for the end reaches a command that was stopped, and what it left" {
     for name in TERM HUP INT QUIT; do
         hold a k
@@ -141,6 +144,8 @@ slow_command() {
     poll_until 10 test -e "$T/slow.asked"
 }
 
+# The file is on a file system that does not answer, so the process of the command hangs in
+# execve(2).
 @test "H170 a command takes long to be executed: it is renewed, and ends by TERM and --at-most" {
     slow_command 1000 --lease 9s
     renewed k
@@ -157,6 +162,9 @@ slow_command() {
     ends_with a 0
 }
 
+# The process of the command hangs in execve(2) of first/slow until the lease is over, and the lock
+# is another owner's. The answer is then an error, after which a search of PATH would try
+# second/slow.
 @test "H170 a file system says after the lease that a command is not there: no other one is tried" {
     mkdir "$T/first" "$T/second"
     printf '#!/nowhere\n' >"$T/first/slow"
@@ -175,6 +183,8 @@ slow_command() {
     [[ $status != 0 && ! -e $T/started ]]
 }
 
+# The same for the sh of --stop: an error of first/sh, which comes when the lock is another owner's,
+# must not lead to the next sh in PATH.
 @test "H151 a file system says after the lease that sh is not there: --stop is not run" {
     mkdir "$T/first"
     printf '#!/nowhere\n' >"$T/first/sh"
@@ -193,6 +203,8 @@ slow_command() {
     [[ ! -e $T/stopped ]]
 }
 
+# rlock stops its command before it stops by TSTP. Without its agent, the command must not
+# continue when another owner has the lock.
 @test "H99 TSTP, and the agent is stopped or killed: the command does not continue beside another" {
     local signal LOG agents=()
     for signal in STOP KILL; do
@@ -220,6 +232,8 @@ ended_by_agent() {
     done
 }
 
+# The agent has killed the command when the answer to its renewal comes, just before the end of the
+# lease. A lock that is renewed then must not hide why the command ended.
 @test "H164 the agent of a stopped rlock kills the command, is answered then: the lock is lost" {
     bg_up a rlock run --lease 6s k -- \
         sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
@@ -233,6 +247,7 @@ ended_by_agent() {
     contains "$T/a.err" 'rlock: k: lock lost: not renewed in time'
 }
 
+# With no descriptor left above standard error, rlock cannot open a channel to another agent.
 @test "H75 the agent of a waiter is killed, and no other one can be started: exit 71" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     hold a k --lease 30s
@@ -243,6 +258,8 @@ ended_by_agent() {
     [[ ! -e $T/ran ]]
 }
 
+# rlock handles USR1 and PIPE itself, and needs CHLD: if that stayed ignored, the kernel would reap
+# the command, and its status would be lost.
 @test "H98 the command starts with the signals that rlock was started with" {
     local other look=(grep -E '^Sig(Blk|Ign)' /proc/self/status)
     for other in --block-signal=USR2 --ignore-signal=CHLD; do
@@ -347,6 +364,7 @@ ended_by_agent() {
     is_free k
 }
 
+# With each limit another step fails, or none does: then the status is 0.
 @test "H109 no descriptors to be had for renew and release: exit 71, and no harm" {
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
     owner=$(rlock acquire --lease 60s k)
@@ -368,6 +386,7 @@ ended_by_agent() {
     done
 }
 
+# The connection is closed after all of them have gone, so that the next one has to do without them.
 @test "H110 program, directory and password file are gone: the lock is kept and released" {
     redis config set requirepass s3cret
     export REDISCLI_AUTH=s3cret
@@ -387,6 +406,7 @@ ended_by_agent() {
     RLOCK_PASSWORD=s3cret run -0 rlock status -q k
 }
 
+# Process 1 gets the orphans of its container, and no signal that it has no handler for.
 @test "rlock as process 1 of a container passes statuses and signals on" {
     unshare --pid --fork --mount-proc true 2>/dev/null || skip "no process name spaces here"
     run -5 unshare --pid --fork --mount-proc rlock run k -- sh -c '(sleep 0.1 &); exit 5' 3>&-

@@ -74,6 +74,7 @@ has_left_master() {
     run -0 rlock run --replicas 2 --limit 3 s -- true
 }
 
+# Lock j has a lease of an hour, so its holder cannot have heard of it by a renewal.
 @test "H45 a holder that waits for replicas hears of it within a second" {
     replica_start one
     hold a k --lease 9s --replicas 1
@@ -110,6 +111,7 @@ has_left_master() {
     run -0 rlock run --replicas all k -- true
 }
 
+# The new replica has to count: while it is silent, "all" are one too few.
 @test "H36 a second replica comes while the lock is held: all are two from then on" {
     replica_start one
     stay a k --replicas all --lease 15s
@@ -119,6 +121,8 @@ has_left_master() {
     contains "$T/a.err" 'only 1 of 2 replicas has it'
 }
 
+# A replica that has been seen is remembered: without it, "all" would become one again, and a
+# failover to it could lose the lock.
 @test "H39 a second replica comes while the lock is held, and leaves: all are still two" {
     replica_start one
     stay a k --replicas all --lease 15s
@@ -131,6 +135,7 @@ has_left_master() {
     run -0 rlock run --replicas all k -- true
 }
 
+# The number of replicas must outlive the connection over which the server told it.
 @test "H39 one of two replicas leaves, and the connection breaks: all are still two" {
     replica_start one
     replica_start two
@@ -170,6 +175,8 @@ has_left_master() {
     poll_until 10 is_free k
 }
 
+# The lock is granted, and the answer about the replicas does not come any more. The release of it
+# waits until the proxy lets requests through.
 @test "H34 the server is silent when the time is up: what was granted is released" {
     replica_start one
     start_proxy
@@ -236,6 +243,7 @@ has_left_master() {
     ends_well a
 }
 
+# A waiter may get the lock by a message, without a request of its own, so a WAIT has to follow.
 @test "a waiter that is called is confirmed by the replica before its command runs" {
     replica_start one
     hold a k
@@ -264,6 +272,7 @@ has_left_master() {
     [[ $status == 0 && -e $T/run ]]
 }
 
+# A refusal changes nothing, so no replica has to confirm it.
 @test "held by another: exit 75, whatever becomes of the replica" {
     replica_start one
     hold a k
@@ -359,6 +368,7 @@ spends() {
     [[ $status == 79 ]]
 }
 
+# "b" loses its lock, as the renewals of its second agent are not confirmed any more.
 @test "H135 the agent is killed: the next one's renewals wait for the replicas as well" {
     replica_start one
     stay a k --replicas 1 --lease 15s

@@ -2,6 +2,7 @@
 
 load helper
 
+# The connection is ended after both have changed, so that the next one has to use the new password.
 @test "H19 a changed password is read again from its file" {
     as_default_user
     redis config set requirepass first
@@ -84,6 +85,8 @@ no_key_is_endless() {
     done
 }
 
+# A script that fails in the middle has done what came before. A key made so without PEXPIRE would
+# stay for ever.
 @test "H20 whatever right is missing, no call leaves a key without an end" {
     local right
     rlock pause 'p*' 1h -m x
@@ -130,6 +133,7 @@ no_key_is_endless() {
     says 77 'no right to the keys it needs' pause 'mine-*' 1h -m x
 }
 
+# A waiter that hears no message asks again from time to time.
 @test "H20 H25 no right to the channels, or to SUBSCRIBE and PUBLISH: slower, not wrong" {
     redis acl setuser nochannels reset on '>pw' '~*' resetchannels '+@all'
     redis acl setuser nopubsub reset on '>pw' '~*' '&*' '+@all' -subscribe -publish -unsubscribe
@@ -173,6 +177,8 @@ are_clients() {
     fi
 }
 
+# The numbers of calls are compared with those of a user with all rights, on a server without
+# scripts each time.
 @test "H20 a user without CLIENT SETNAME loses nothing: no word, no question more" {
     redis acl setuser nameless reset on '>pw' '~*' '&*' '+@all' -client
     redis config resetstat

@@ -8,6 +8,8 @@ setup() {
     start_daemon
 }
 
+# "elsewhere" has a daemon do the work, which is not a descendant of the command: a stop without
+# --stop does not reach it.
 @test "H151 work of a daemon continues after a stop; with --stop it has ended before TERM" {
     bg a rlock run k -- elsewhere run a
     working a
@@ -33,6 +35,7 @@ setup() {
     within 1 5000 "${BASH_REMATCH[1]}"
 }
 
+# Neither the command nor that of --stop ends by itself, so both must be killed at --kill-after.
 @test "H151 KILL is not delayed, and is for the command of --stop too" {
     timed 6000 20000 run -124 --separate-stderr rlock run --at-most 1s --kill-after 5s \
         --stop 'while :; do echo >>"$T/traces"; sleep 0.02; done' k -- \
@@ -110,6 +113,7 @@ absent() {
     no_more a
 }
 
+# rlock, once continued, must not run --stop again: the work may be that of the next owner.
 @test "H151 rlock is stopped: its agent runs the command of --stop before the lease ends" {
     hold a k --lease 9s --stop 'elsewhere kill a; echo "$RLOCK_STOP_MS" >>"$T/left"'
     elsewhere run a &
@@ -148,6 +152,7 @@ cleaner() {
     done
 }
 
+# The agent has claimed the end of the command, so rlock waits for it instead of doing the same.
 @test "H164 rlock continues while its agent ends the command: --stop is run once, and waited for" {
     cleaner "await '$T/go'"
     suspend a STOP
@@ -164,6 +169,7 @@ cleaner() {
     is_free k
 }
 
+# --stop is run twice, as rlock cannot know how far the first one came.
 @test "H164 the agent that ends the command is killed: rlock runs --stop again, and ends it" {
     cleaner "await '$T/go'"
     suspend a STOP
@@ -257,6 +263,8 @@ cleaner() {
     done
 }
 
+# The shim stops rlock before the fork for --stop, and behind it. At the first stop the lease ends,
+# and the agent acts.
 @test "H151 rlock stands still before --stop: its agent runs it, and rlock does not any more" {
     bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" rlock run --lease 9s --kill-after 60s \
         --at-most 1s --stop 'echo stop >>"$T/order"' k -- \
@@ -273,6 +281,7 @@ cleaner() {
     [[ $(xargs <"$T/order") == 'stop TERM next' ]]
 }
 
+# TERM is for the command only. That of --stop may take its time until KILL, which ends both.
 @test "H151 rlock is stopped beside its --stop: TERM of its agent is not for that, KILL is" {
     bg a rlock run --lease 9s --kill-after 60s --at-most 1s --stop '
         trap "echo wrong >>\"\$T/order\"" TERM
@@ -287,6 +296,7 @@ cleaner() {
     [[ $(xargs <"$T/order") == 'stop TERM done next' ]]
 }
 
+# When rlock continues, its lock is another owner's, whose work --stop would end.
 @test "H151 rlock stands still before --stop until another one has the lock: it is not run" {
     bg a env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_fork.so" rlock run --lease 5s --at-most 1s \
         --stop 'echo >>"$T/stopped"' k -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'

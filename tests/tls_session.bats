@@ -15,6 +15,8 @@ setup() {
     PROXY=rediss://${proxy[proxy]}
 }
 
+# The server stalls before the first byte of its answer, in the head of its first record, behind
+# that head, and later.
 @test "a server that stalls in the handshake: exit 69 after the connect timeout" {
     for bytes in 0 3 100 700; do
         fault cut down $bytes
@@ -26,6 +28,7 @@ setup() {
     refused 69 run -u "$PROXY" --connect-timeout 500ms k -- touch "$T/run"
 }
 
+# The server ends where it stalls in the test above.
 @test "a server that closes or resets in the handshake: exit 69, and it says so" {
     for bytes in 0 3 100 700; do
         fault cut down $bytes close

@@ -129,6 +129,7 @@ END
         <(lacks_of postgresql://127.0.0.1:1/d | grep -v '^--mirror string:$')
 }
 
+# One word after -c is its command; without quotes the rest of that would count as KEYs.
 @test "KEYs on both sides of -c are 64: the command is not quoted" {
     misuse run deploy -c ./deploy.sh production
     [[ $stderr == *"both sides of -c"*$'\n'"hint: quote the command, or put KEYs before -c" ]]
