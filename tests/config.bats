@@ -480,6 +480,8 @@ END
     RLOCK_URL=$several run -0 rlock run -u "unix://$REDIS_SOCK" k -- true
 }
 
+# The case of a name, the database and the password do not make another node. "local:" is a store of
+# its own, and there can be no other beside it.
 @test "H87 the same node twice in a quorum is refused before anything is asked" {
     run -78 --separate-stderr rlock run -u redis://h -u redis://i -u redis://H:6379/3 k -- true
     stderr_line '^rlock: run: --url names the same node twice: redis://H:6379/3$'

@@ -235,6 +235,7 @@ END
     says 69 'no quorum, 2 of 3 servers failed' status --connect-timeout 3s
 }
 
+# One of the three nodes has lost the lock already, and the holder keeps it by the other two.
 @test "H45 force-release: taken from all that have it; the holder notices and stops" {
     hold a k --lease 9s
     node 3 del 'rlock:{k}'

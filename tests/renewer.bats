@@ -118,6 +118,7 @@ END
         run -64 rlock acquire --keep="$one" -u unix:///nowhere k
     done
     says 64 '^hint: --keep 1 keeps the lock as long as the container runs$' acquire --keep 0 k
+    # The process is rlock acquire itself, which ends at once.
     run -64 --separate-stderr bash -c 'exec rlock acquire --keep $$ k' 3>&-
 }
 

@@ -278,7 +278,8 @@ void query_look(const struct store_address *address, const struct survey_request
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */
 
-/* Asks until there is an answer. Returns true if an earlier attempt had none. */
+/* Asks until there is an answer, or until the time of the query is over. Returns whether an attempt
+ * that was not answered may have been done (IS_WANTED). */
 static bool ask_until_answered(struct query *query, struct operation operation,
                                struct answer *answer)
 {

@@ -56,6 +56,7 @@ static void add_name(struct sql_text *request, struct slice name)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
+/* The server has committed that it tells this process of the messages for all its channels. */
 static void note_listening(void)
 {
     for (size_t i = 0; i < host_channels.count; i++)
@@ -362,7 +363,7 @@ static void purge_records(void)
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     struct sql_text request = database_request();
-    bool listens = in_transaction;
+    bool listens = in_transaction; /* load_unit() has asked the server for that */
 
     if (!in_transaction)
         database_say(&request, "START TRANSACTION");

@@ -20,7 +20,7 @@
 
 /* Asks for a key, which a majority must confirm, and replies with the member's version, which is
  * asked for once. */
-static bool try_ping(const struct etcd_check *of)
+static bool try_ping(const struct etcd_check *check)
 {
     static char version[40]; /* "": not asked yet */
     struct strbuf body = {0};
@@ -28,8 +28,8 @@ static bool try_ping(const struct etcd_check *of)
     strbuf_puts(&body, "{\"keys_only\":true,\"key\":");
     gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
-    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, of->fault);
-    json_t *status = reply && !*version ? gateway_status(of->fault) : NULL;
+    json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, check->fault);
+    json_t *status = reply && !*version ? gateway_status(check->fault) : NULL;
     if (status)
         snprintf(version, sizeof version, "%s",
                  json_string_value(json_object_get(status, "version")));
@@ -40,17 +40,17 @@ static bool try_ping(const struct etcd_check *of)
     json_decref(status);
     if (!done)
         return false;
-    resp_array(of->out, 2);
-    resp_bulk(of->out, slice_of("ok"));
-    resp_bulk(of->out, slice_of(version));
+    resp_array(check->out, 2);
+    resp_bulk(check->out, slice_of("ok"));
+    resp_bulk(check->out, slice_of(version));
     return true;
 }
 
 /* Tells how much of its quota etcd uses. Three quarters of the default are scarce; where little of
  * that is in use, a defragmentation suffices. */
-static bool try_space(const struct etcd_check *of)
+static bool try_space(const struct etcd_check *check)
 {
-    json_t *status = gateway_status(of->fault);
+    json_t *status = gateway_status(check->fault);
     char text[120];
 
     if (!status)
@@ -61,7 +61,7 @@ static bool try_space(const struct etcd_check *of)
     snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
              size, used);
     bool scarce = size > QUOTA_MB - QUOTA_MB / 4;
-    host_find(of->out, scarce ? "warning" : "fine", text,
+    host_find(check->out, scarce ? "warning" : "fine", text,
               !scarce ? ""
               : used < size / 2
                   ? "etcdctl defrag --cluster; at 2 GB, or --quota-backend-bytes, no lock is taken"
@@ -70,10 +70,10 @@ static bool try_space(const struct etcd_check *of)
 }
 
 /* Reports the alarms of the cluster. False, with the fault: they could not be read. */
-static bool try_alarms(const struct etcd_check *of)
+static bool try_alarms(const struct etcd_check *check)
 {
-    json_t *reply =
-               gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", HTTP_READS, of->fault),
+    json_t *reply = gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", HTTP_READS,
+                                check->fault),
            *alarm;
     bool space = false, corrupt = false;
     size_t i;
@@ -88,14 +88,14 @@ static bool try_alarms(const struct etcd_check *of)
     }
     json_decref(reply);
     if (corrupt)
-        host_find(of->out, "unfit", "the alarm CORRUPT is on: its members have different data",
+        host_find(check->out, "unfit", "the alarm CORRUPT is on: its members have different data",
                   "replace the member that differs");
     else if (space)
-        host_find(of->out, "unfit",
+        host_find(check->out, "unfit",
                   "the alarm NOSPACE is on: it takes no writes, so it grants no locks",
                   "compact, etcdctl defrag --cluster, etcdctl alarm disarm");
     else
-        host_find(of->out, "fine", "there is no alarm", "");
+        host_find(check->out, "fine", "there is no alarm", "");
     return true;
 }
 
@@ -116,23 +116,23 @@ static bool keeps(int64_t revision, bool *kept, struct host_fault *fault)
 
 /* Tells whether old revisions are compacted. Each write leaves a revision behind until it is
  * compacted. */
-static bool try_compaction(const struct etcd_check *of)
+static bool try_compaction(const struct etcd_check *check)
 {
-    json_t *status = gateway_status(of->fault);
+    json_t *status = gateway_status(check->fault);
     int64_t revision = gateway_number(json_object_get(status, "header"), "revision");
     bool many = revision > MANY, kept, known = status;
 
     json_decref(status);
-    if (!known || !keeps(many ? revision - MANY : 1, &kept, of->fault))
+    if (!known || !keeps(many ? revision - MANY : 1, &kept, check->fault))
         return false;
     if (!kept)
-        host_find(of->out, "fine", "old revisions are compacted", "");
+        host_find(check->out, "fine", "old revisions are compacted", "");
     else if (many)
-        host_find(of->out, "warning", "it keeps every write: nothing was compacted for long",
+        host_find(check->out, "warning", "it keeps every write: nothing was compacted for long",
                   ADVICE_COMPACT);
     else
-        host_find(of->out, "note", "it may be too new to tell whether old revisions are compacted",
-                  ADVICE_COMPACT);
+        host_find(check->out, "note",
+                  "it may be too new to tell whether old revisions are compacted", ADVICE_COMPACT);
     return true;
 }
 
@@ -188,8 +188,9 @@ static struct members ask_members(void)
     return members;
 }
 
-/* Tells whether all members answer, follow one leader in one cluster, and have the same time. */
-static bool try_members(const struct etcd_check *of)
+/* Reports whether all members answer, follow one leader in one cluster, and have the same time.
+ * Returns true: one that does not answer is a finding, too. */
+static bool try_members(const struct etcd_check *check)
 {
     struct members members = ask_members();
     char text[160];
@@ -201,25 +202,25 @@ static bool try_members(const struct etcd_check *of)
     }
     int64_t off = members.most - members.least;
     if (members.apart) {
-        host_find(of->out, "unfit",
+        host_find(check->out, "unfit",
                   "the members in the URL are of different clusters: each has locks of its own",
                   "name the members of one cluster: etcdctl member list");
     } else if (members.split) {
-        host_find(of->out, "unfit",
+        host_find(check->out, "unfit",
                   "the members in the URL follow different leaders: their cluster is split, as by "
                   "--force-new-cluster, and each part has locks of its own",
                   "end the members of all parts but one, and add them to that anew");
     } else if (members.answered < http_servers()) {
         snprintf(text, sizeof text, "%zu of the %zu members in the URL answer", members.answered,
                  http_servers());
-        host_find(of->out, "warning", text, "with a majority down, no lock is granted or kept");
+        host_find(check->out, "warning", text, "with a majority down, no lock is granted or kept");
     } else if (off > APART_MAX) {
         snprintf(text, sizeof text, "the clocks of its members differ by %" PRId64 " s", off);
-        host_find(of->out, off < of->margin_us / US_PER_S ? "warning" : "unfit", text,
+        host_find(check->out, off < check->margin_us / US_PER_S ? "warning" : "unfit", text,
                   "set them by NTP: beyond 10 s, or the URL's ?margin=, a lock that no client "
                   "watches may be taken too early");
     } else {
-        host_find(of->out, "fine",
+        host_find(check->out, "fine",
                   members.answered == 1 ? "the member in the URL answers"
                                         : "all members in the URL answer, and their clocks agree",
                   members.answered == 1 ? "name all members of the cluster in the URL" : "");
@@ -227,11 +228,11 @@ static bool try_members(const struct etcd_check *of)
     return true;
 }
 
-bool etcd_doctor_ask(const char *what, const struct etcd_check *of)
+bool etcd_doctor_ask(const char *what, const struct etcd_check *check)
 {
     static const struct {
         const char *name;
-        bool (*try)(const struct etcd_check *of);
+        bool (*try)(const struct etcd_check *check);
     } checks[] = {{"ping", try_ping},
                   {"members", try_members},
                   {"space", try_space},
@@ -240,6 +241,6 @@ bool etcd_doctor_ask(const char *what, const struct etcd_check *of)
 
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (strcmp(checks[i].name, what) == 0)
-            return checks[i].try(of);
-    return host_fail(of->fault, WIRE_UNFIT, "no such check");
+            return checks[i].try(check);
+    return host_fail(check->fault, WIRE_UNFIT, "no such check");
 }

@@ -12,4 +12,4 @@ struct etcd_check {
 };
 
 /* Makes the check of that name. False: it could not be made, and why is in the fault. */
-bool etcd_doctor_ask(const char *what, const struct etcd_check *of);
+bool etcd_doctor_ask(const char *what, const struct etcd_check *check);

@@ -46,7 +46,7 @@ static bool asleep;
 static struct moment asleep_since;
 static bool is_called;           /* a message may have come */
 static struct moment look_at;    /* when to look next without a sleep */
-static struct moment sleep_from; /* not before */
+static struct moment sleep_from; /* no sleep begins before this moment */
 static enum host_ears hearing;
 
 /* -- requests ---------------------------------------------------------------------------------- */
@@ -116,7 +116,8 @@ static bool is_readable(void)
 }
 
 /* Takes the result of the statement that waits for messages, which has ended, or is about to. If it
- * ended by itself, it has seen no message. */
+ * ended by itself, it has seen no message. After a sleep that was far too short, the next one
+ * begins later. */
 static void end_sleep(void)
 {
     struct moment now = moment_now();

@@ -51,9 +51,10 @@ static void explain_policy(const char *why, char *fault, size_t size)
     openssl.CRYPTO_free(file, __FILE__, __LINE__);
 }
 
-/* Starts OpenSSL. Without what a short run would pay for and not use: the texts are of errors that
- * are not those of TLS. By itself OpenSSL would continue without a configuration that it cannot
- * read or does not understand. */
+/* Starts OpenSSL, but leaves out what a short run would pay for and not use: the texts of errors
+ * that are not those of TLS, and, unless "ciphers", those for keys with a passphrase. strictness:
+ * CONF_MFLAGS_…, as OpenSSL would by itself continue without a configuration that it cannot read or
+ * does not understand. */
 static bool start_library(bool ciphers, unsigned long strictness)
 {
     uint64_t options = OPENSSL_INIT_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
@@ -97,7 +98,7 @@ static bool load_policy(bool ciphers, char *fault, size_t size)
 /* Whether OpenSSL has understood its configuration. The configuration has settings for all
  * contexts. OpenSSL leaves out those that it does not understand, and says so only where they are
  * asked for by name. */
-static bool is_kept(SSL_CTX *context)
+static bool is_understood(SSL_CTX *context)
 {
     openssl.ERR_clear_error();
     if (openssl.SSL_CTX_config(context, "system_default") == 1)
@@ -131,7 +132,7 @@ static SSL_CTX *new_context(char *fault, size_t size)
     SSL_CTX *context = openssl.SSL_CTX_new(openssl.TLS_method());
     if (!context)
         wrong = "OpenSSL can do no TLS under it";
-    else if (!is_kept(context))
+    else if (!is_understood(context))
         wrong = "OpenSSL rejects its section system_default";
     else if (!(wrong = raise_version(context)))
         return context;

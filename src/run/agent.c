@@ -751,7 +751,8 @@ static void start_agent(struct agent *agent, const struct agent_task *task)
                  moment_plus(agent->waiting.began, plan->job->notify_after));
 }
 
-/* Ends the agent before it has begun, and says why. */
+/* Tells the peer why the agent ends before it has begun. Returns the exit status of this
+ * process. */
 static int refuse_plan(struct agent *agent, int status, const char *why)
 {
     const struct run_reason reason = run_reason_text(why);

@@ -51,8 +51,8 @@ enum {
     WORDS
 };
 
-/* Makes an entry of the environment: one that what others wrote gives no line breaks, or codes
- * for a terminal: it is for a mail or a log. */
+/* Makes an entry of the environment, NAME=TEXT. The text is escaped: others wrote it, and it must
+ * bring no line breaks and no codes for a terminal into a mail or a log. The caller frees. */
 static char *escaped_entry(const char *name, const char *text)
 {
     struct strbuf entry = {0};

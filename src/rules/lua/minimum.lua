@@ -10,8 +10,8 @@ local function set_minimum(lock, minimum)
   lock.kind = has_minimum and KIND .. ' ' .. minimum or KIND
 end
 
--- Whether a program of that version (X.Y.Z) is older than the minimum version. One that does not
--- tell its version (nil) is.
+-- Whether a program of that version (X.Y.Z) is older than the minimum version. A program that does
+-- not tell its version (nil) counts as older.
 local function is_older(version, minimum)
   -- One number by which versions are in order; 0 of a text that is none.
   local function order_of(text)
