@@ -103,6 +103,7 @@ dead_seeds() {
     done
 }
 
+# The dead addresses come first, so that each has to time out, or to be asked beside others.
 @test "H57 a dozen dead addresses in the URL: the master is found, also anew after a failover" {
     local key=${at[0]} old
     dead_seeds
@@ -123,6 +124,7 @@ dead_seeds() {
     holder_and_waiter_survive fail_over_by_command
 }
 
+# The holder ends with a lost lock (79), and all others with an outage (69), none with 75.
 @test "H55 a master without a replica is down: that is an outage and no contention" {
     local key=${at[1]} old
     old=$(master_of "$key")
@@ -160,6 +162,7 @@ dead_seeds() {
     run -0 rlock run -w 1m --server-wait 1m "$key" -- true
 }
 
+# The count is asked for where the slot has moved, and where a replica has taken over.
 @test "a latch keeps its count while its slot moves and its master dies" {
     local key=${at[1]} old
     rlock latch set "$key" 3

@@ -240,6 +240,7 @@ END
     run -0 rlock status --password-file '~'
 }
 
+# The path of a file is relative to the config file, not to the working directory.
 @test "the files of TLS are looked for where the config file is" {
     mkdir "$T/in"
     for key in tls-ca tls-cert tls-key; do
@@ -378,6 +379,7 @@ silent() {
     [[ $status != 0 && $stderr != "" && $output$stderr != *s3c* && $output$stderr != *cret* ]]
 }
 
+# "silent" fails if the output has "s3cret" in it, or a part of it.
 @test "H103 no password in a message about the address that it is in, whatever is wrong with that" {
     export RLOCK_SERVER_WAIT=0 # one of them is an address
     while read -r url; do
@@ -407,6 +409,7 @@ redis://u:s3cret@h redis://v:s3cret@h
 END
 }
 
+# The address is given where another word belongs, which the message quotes.
 @test "H103 no password in a message about an address in the wrong place, however long it is" {
     as_default_user
     long=$(printf 's3cret%.0s' {1..20})

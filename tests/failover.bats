@@ -113,6 +113,8 @@ all_renewed() {
     ends_with w 0
 }
 
+# The replica does not get the lock, and then the Sentinels cut the master off: it is alive, and no
+# client hears of it any more.
 @test "H38 a lock that the new master never had is lost, soon" {
     cut_off a replica
     poll_until 5 eval '[[ $(on b info replication) == *master_link_status:down* ]]'
@@ -127,6 +129,8 @@ all_renewed() {
     within -60000 15000 "$(overlap x y)"
 }
 
+# The lock is lost with the master. The holder notices at its next request, long before its lease of
+# 60 s is over.
 @test "H38 the master dies before the replica has heard of the lock: the holder finds out at once" {
     cut_off a replica
     poll_until 5 eval '[[ $(on b info replication) == *master_link_status:down* ]]'
@@ -184,6 +188,7 @@ all_renewed() {
     done
 }
 
+# The address that the Sentinels told last is tried again, as none of them can be asked.
 @test "H40 a connection that breaks while no Sentinel answers is made again to the same master" {
     stay x k --lease 15s
     disturb
@@ -197,6 +202,8 @@ all_renewed() {
     ends_well x
 }
 
+# The new master grants nothing new for one lease; a held lock, which it knows, is told as held
+# (75), and another one as not known yet (69).
 @test "H38 H41 --grace: the replica has all: held locks stay, nothing new for one lease" {
     printf 'grace = yes\n' >"$T/config"
     export RLOCK_CONFIG=$T/config

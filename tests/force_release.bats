@@ -59,6 +59,7 @@ acquire_and_fall_silent() {
     run -0 rlock status -q k1 k2
 }
 
+# The first release of k2 calls "d", which holds k2 then: the second one must not take it from "d".
 @test "a KEY that is named twice is taken once: the next holder keeps it" {
     hold a k1 --lease 60s
     hold b k2 --lease 60s
@@ -93,6 +94,7 @@ status $status"
     ends_with a 79
 }
 
+# The answer is typed when another owner has the lock than the one that was shown.
 @test "the lock changes hands while force-release asks: exit 1, and who has it now keeps it" {
     hold a k --lease 60s --label first
     export PIDA=${pid[a]}
@@ -109,6 +111,7 @@ EOF
     alive "${pid[b]}"
 }
 
+# The name of the command has one backslash, which is printed as two, and not as four.
 @test "the words of a holder are escaped, once" {
     hold e k --label $'evil\e[31m'
     run -0 rlock force-release --now --yes k
@@ -126,6 +129,7 @@ EOF
     finish a
 }
 
+# The key "k*" is literally so called: kk, which it would match, is left.
 @test "force-release takes a KEY like a pattern for one lock, names slots, and is silent with -q" {
     hold a 'k*'
     hold b kk --limit 3
@@ -137,6 +141,8 @@ EOF
     [[ $output != *held* ]]
 }
 
+# The waiter is stopped with its agent, so it cannot leave the queue, nor take the lock that it is
+# called for.
 @test "--purge empties a queue that has no holder" {
     hold a k
     queue w k --no-renew # one that renews would be handed the lock

@@ -60,6 +60,8 @@ has_subscribers() {
     prints_nothing 75 latch status -q k
 }
 
+# The proxy drops the answer to the request that has that text in it. With an id, or with a random
+# word without one, the request that is sent again is known.
 @test "H91 a count-down whose answer is lost counts once; so do a set and a delete" {
     start_proxy
     fault on up set drop down
@@ -75,6 +77,8 @@ has_subscribers() {
     [[ $(redis dbsize) == 0 ]]
 }
 
+# The count is done, but its answer is dropped, and the server is away then, so that the client
+# never learns of it.
 @test "H91 a count-down whose answer is lost, and then the server: it may have been counted" {
     start_proxy
     rlock latch set k 3
@@ -138,6 +142,7 @@ has_subscribers() {
     done
 }
 
+# The new latch has the same name, and is opened. The waiter waited for the old one.
 @test "H90 a latch is deleted and set anew: the waiter of the old one ends with 1" {
     rlock latch set k 1
     wait_for w k
@@ -160,6 +165,7 @@ has_subscribers() {
     ends_with w 0
 }
 
+# The copy of a replica may be old. The waiter continues to wait, until there is a master again.
 @test "a server that becomes a replica meanwhile is not waited at as if it were the latch's" {
     rlock latch set k 1
     wait_for w k
@@ -189,6 +195,7 @@ has_subscribers() {
     ends_with w 0
 }
 
+# With 75, a script would take an outage for a latch that is closed.
 @test "an outage is not a latch that stays closed" {
     start_proxy
     rlock latch set k 1
@@ -384,6 +391,7 @@ DIALOGUE
     is_left k 1
 }
 
+# The count reaches the server, and its answer is held by the proxy.
 @test "run: a signal before the answer leaves open whether the success was counted" {
     start_proxy
     rlock latch set k 2

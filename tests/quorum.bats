@@ -90,6 +90,8 @@ comes_and_goes() {
     [[ $output == 75 ]]
 }
 
+# One of three servers is silent, and one does not know the ancestor, so that it is the third one
+# whose answer makes the owner one that nests.
 @test "nested: with its ancestor's fence, though one server does not know the ancestor" {
     hold a k
     poll_until 5 holds_at "$(owner_of k)" k 3

@@ -107,6 +107,8 @@ up_for() {
     run -0 rlock run --lease 3s --server-wait 1m k -- true
 }
 
+# The request reaches node 3 late, when the run has been refused by the others' word and has gone:
+# it is not granted then, or is released.
 @test "H2 H86 a refused run whose request a silent node does late leaves nothing there" {
     use_nodes_1_to_3
     hold a k
@@ -123,6 +125,7 @@ up_for() {
     done
 }
 
+# The release waits for the node in the connection, and is done when the node continues.
 @test "H86 a release while one node stands still reaches that node, too" {
     hold a k
     poll_until 5 held_on_all k 1 2 3 4 5
@@ -211,6 +214,7 @@ flush_unseen() {
     second_node_forgets flush_unseen
 }
 
+# Nodes 1 and 2 of three do not count at first: the one is dead, the other has forgotten its locks.
 @test "H82 a node that lost its data counts again when all leases from before are over" {
     use_nodes_1_to_3
     in_use 1 2 3
@@ -223,6 +227,7 @@ flush_unseen() {
     timed 0 7000 run -0 rlock run --lease 9s k -- true
 }
 
+# Each node is started anew without data, and gets the lock by the next renewal.
 @test "H83 nodes that come back with nothing, one after the other, are given the lock again" {
     hold a k --lease 12s
     for i in 1 2 3 4 5 1; do
@@ -284,6 +289,7 @@ flush_unseen() {
 
 # ---------------------------------------------------------------- losing it
 
+# "b" waits already, so that it has the lock as soon as it may.
 @test "H37 the majority is lost: the command ends before the lease: 79; then the next one starts" {
     at_work a k forever --lease 9s -- tree
     work b k 0.3
@@ -317,6 +323,8 @@ flush_unseen() {
     ends_with a 79
 }
 
+# The agent is stopped, so that it learns of the loss only when it releases: one node knows the
+# lock, one does not, and one is silent.
 @test "H124 a lock is taken away at two of three nodes, one silent at the end: perhaps lost" {
     use_nodes_1_to_3
     stay a k --lease 60s
@@ -336,6 +344,7 @@ flush_unseen() {
 
 # ---------------------------------------------------------------- clocks
 
+# The lock stays with its owner, as a majority of two has clocks that are right.
 @test "H27 H28 H29 the clock of one node jumps or stands still: no other owner gets the lock" {
     use_nodes_1_to_3
     node_kill 2
@@ -355,6 +364,7 @@ flush_unseen() {
 
 # ---------------------------------------------------------------- several at once
 
+# Contenders that split the votes of the servers must give up and try again, at different times.
 @test "H84 many at once, round after round: soon one gets it, and then the next" {
     use_nodes_1_to_3
     for round in {1..5}; do
@@ -437,6 +447,8 @@ two_are_gone() {
     poll_until 10 nothing_at k 1 2 3 4 5
 }
 
+# The supervisor starts the next agent while its command ends. That agent has to release what it
+# never acquired.
 @test "H135 the agent is killed just before the command ends: nothing is left on any server" {
     for i in {1..5}; do
         stay a k
@@ -476,6 +488,8 @@ END
     once_of 3 release_reaches_slow_server
 }
 
+# The stopped agent does not hear that the lock was taken away, and is killed. The next one finds
+# that out.
 @test "H135 a majority takes the lock away while no agent lives: the next one says so" {
     stay a k
     has_agent a

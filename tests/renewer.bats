@@ -45,6 +45,8 @@ sockets() {
     poll_until 5 no_renewer
 }
 
+# A shell waits for the end of a substitution until no process has its pipe open, so the renewer
+# must not have it.
 @test "a substitution returns at once, both streams, in every shell" {
     for shell in sh bash dash; do
         command -v "$shell" >/dev/null || continue
@@ -55,6 +57,8 @@ sockets() {
     done
 }
 
+# Descriptors 8 and 9 are open in the shell that starts acquire, and 9 holds a lock of flock(1),
+# which ends when no process has it open.
 @test "the renewer has a session and a name of its own, null streams, nothing inherited" {
     exec 8>"$T/file" 9>"$T/flock"
     flock 9
@@ -73,6 +77,7 @@ sockets() {
     [[ $output == "" ]]
 }
 
+# The second flock(1) would fail if the renewer had descriptor 9.
 @test "a lock of flock(1) is not kept" {
     cat >"$T/script" <<'END'
 exec 9>"$T/flock" && flock 9
@@ -198,6 +203,8 @@ END
     poll_until 2 no_renewer
 }
 
+# Standard output is a full pipe, so that the token is not out. First acquire is killed, then told
+# to end.
 @test "acquire --keep is killed before the token was out: no lock and no process is left" {
     mkfifo "$T/fifo"
     exec 7<>"$T/fifo"
@@ -219,6 +226,7 @@ END
     exec 7>&-
 }
 
+# The shim kills acquire where it tidies up, after it has printed the token.
 @test "acquire --keep is killed between its token and its end: no lock and no process is left" {
     for i in {1..5}; do
         run -137 env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_kill.so" rlock acquire --keep $$ k 3>&-
@@ -228,6 +236,8 @@ END
     done
 }
 
+# cron gives a job neither a terminal nor much of an environment; its output is mailed, so there
+# must be none.
 @test "the lock is kept under cron: no environment, no terminal, streams that are files" {
     cat >"$T/job" <<'EOF'
 store=$1 go=$2
@@ -254,6 +264,8 @@ EOF
     poll_until 3 no_renewer
 }
 
+# The process group of the step is told to end, and so is the renewer, which is not in it. The
+# renewer must wait for the end of the step.
 @test "a CI step whose process group is told to end still cleans up under the lock" {
     cat >"$T/step" <<'EOF'
 token=$(rlock acquire --lease 9s --keep $$ k) || exit
