@@ -52,7 +52,6 @@ ENDLESS = {
     "many": b"*2147483647\r\n",
     "more": b"*5000000\r\n",
     "deep": b"*1\r\n" * 1000000,
-    "large": b"$100000000\r\n" + bytes(65 << 20),
 }
 SCANS = [array(bulk(b"0"), array()), b"-ERR \x1b[31mred\x9b\r\n"]
 
