@@ -117,10 +117,12 @@ without_grace() {
 @test "H42 killed, and back without its data: the holder has it again at once, with its token" {
     stay a k --lease 15s
     fence=$(rlock status --json k | jq '.[0].fence')
+    age=$(rlock status --json k | jq '.[0].holders[0].age_ms')
     lose_data
     refused 69 run -w 100ms --lease 15s other -- touch "$T/run"
     poll_until 3 held k
     [[ $(rlock status --json k | jq '.[0].fence') == "$fence" ]]
+    status_json k ".[0].holders[0].age_ms >= $age"
     refused 69 run -n --lease 15s other -- touch "$T/run"
     ends_well a
     run -0 rlock status -q k

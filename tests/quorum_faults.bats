@@ -230,10 +230,12 @@ flush_unseen() {
 # Each node is started anew without data, and gets the lock by the next renewal.
 @test "H83 nodes that come back with nothing, one after the other, are given the lock again" {
     hold a k --lease 12s
+    age=$(rlock status --json k | jq '.[0].holders[0].age_ms')
     for i in 1 2 3 4 5 1; do
         node_restart "$i"
         poll_until 5 held_on_all k 1 2 3 4 5
     done
+    status_json k ".[0].holders[0].age_ms >= $age"
     refused 75 run -n k -- true
     alive "${pid[a]}"
     [[ ! -s $T/a.err ]]

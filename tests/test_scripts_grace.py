@@ -354,6 +354,17 @@ def _(server, lock):
         same(marker(server)["u"], str(lock.now + LEASE))
 
 
+@test("a lock that is had again counts from when it was acquired")
+def _(server, lock):
+    mine = take(lock, A)
+    server.call("FLUSHALL")
+    lock.now += 20000
+    same(lock.renew(A, grace=True, held=19990, **mine)[0], "RENEWED")
+    same(lock.fields()["h:" + A].split()[4], str(lock.now - 19990), "since")
+    same(lock.release(A, grace=True, at_least=20000), ["RELEASED", lock.now])
+    same(lock.fields()["h:" + A].split()[0], str(lock.now + 10), "kept until")
+
+
 # -- releasing it ---------------------------------------------------------------------------------
 
 

@@ -126,6 +126,14 @@ def _(server):
     true(int(got[0]) >= now_us and int(got[1]) == now_us + 10, f"the next one's fences: {got}")
 
 
+@test("member: a lock that is held elsewhere counts from when it was acquired there")
+def _(lock):
+    lock.acquire(A, fences=[5], held=7000)
+    lock.acquire(A + "." + B, fences=[5], held=6000)
+    entries = lock.fields()["h:" + A].split("\n")
+    same([lock.now - int(entry.split()[4]) for entry in entries], [7000, 6000])
+
+
 @test("member: a renewal, or the same request again, brings the fence that the majority settled on")
 def _(lock):
     now_us = lock.now * 1000

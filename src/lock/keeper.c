@@ -141,7 +141,8 @@ struct keeper {
     unsigned late;               /* how many grants and confirmations came too late */
 
     /* Holding: the lease as the store has granted it last. */
-    struct moment from; /* it counts from then */
+    struct moment since; /* it is held */
+    struct moment from;  /* it counts from then */
     struct lease lease;
     struct lock_grant grants[LOCK_KEYS_MAX]; /* for each key of the plan */
     struct held_keys granted; /* those of the latest grant; none: nothing was granted since the
@@ -448,6 +449,7 @@ static const char *who_waited(struct keeper *keeper, int64_t waited)
 static void begin_holding(struct keeper *keeper)
 {
     keeper->state = HELD;
+    keeper->since = now_of(keeper);
     schedule_renewal(keeper);
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
@@ -456,6 +458,7 @@ static void begin_holding(struct keeper *keeper)
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
     keeper->state = HELD;
+    keeper->since = moment_plus(past->began, past->waited);
     keeper->doubt.state = STORE_HAS_TOLD;
     keeper->lease = past->lease;
     keeper->release_unanswered = past->released;
@@ -556,6 +559,8 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
     choose_keys(keeper);
     if (keeper->who)
         keeper->lock.who = keeper->who;
+    if (held)
+        keeper->lock.held = moment_until(keeper->since, now);
     if (held && !keeper->plan.renew)
         keeper->lock.lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
     *request = (struct renew_request){.lock = &keeper->lock,

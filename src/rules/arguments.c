@@ -265,6 +265,7 @@ void redis_call_acquire(struct redis_call *call, const struct redis_terms *terms
     if (terms->member) {
         set_member(call, terms, settled);
         set_positive(call, "proposal", (int64_t)settled->proposal);
+        set_positive(call, "held", request->held / NS_PER_MS);
     }
     if (offers && !terms->grace && !terms->member)
         set_number(call, "accept_ms", HANDOVER_MS);
@@ -293,6 +294,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
         return;
     set_mode(call, lock->mode, lock->limit);
     redis_call_set(call, "who", lock->who);
+    set_positive(call, "held", lock->held / NS_PER_MS);
     for (size_t i = 0; i < lock->key_count; i++) {
         fences[i] = request->grants[i].fence;
         slots[i] = request->grants[i].slot;

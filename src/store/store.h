@@ -81,6 +81,7 @@ struct acquire_request {
     unsigned limit;  /* LOCK_LIMIT: how many holders; 0: as many as the store keeps for the key */
     const char *who; /* identity_print()ed, or "" */
     int64_t waited;  /* ns since the owner first asked for it */
+    int64_t held;    /* ns since it was granted, to a renewal that may make it again; 0: just now */
     /* "KIND:NAME", another program's lock that is held as long as this one, of one key and
      * exclusive (cli/request.h). NULL: none. */
     const char *mirror;

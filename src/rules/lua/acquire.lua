@@ -31,8 +31,9 @@
 --   [accept_by_message, accept_ms]   a token, and the ms from now on for which it takes the lock if
 --                  that is handed over to it with the token (holders.lua)
 --   [epoch]        the server's marker (epoch.lua)
---   [member, server, proposal, fences]   of a quorum: the marker (member.lua), the process of the
---                  server, a fence that all may take, and the fences of locks held elsewhere
+--   [member, server, proposal, fences, held]   of a quorum: the marker (member.lua), the process of
+--                  the server, a fence that all may take, and, of locks held elsewhere, the fences
+--                  and for how many ms
 -- Answers:
 --   {'GRANTED', now, {fence...}, {slot...}}   if a limit is stored, two more: 0, {that limit, or
 --     0...}. The fence of a lock that was not taken is 0; the caller does not wait for it any more

@@ -1,5 +1,5 @@
 -- Has an owner hold again what the server has forgotten, while nothing new is granted. A claim says
--- what: owner, lease, mode, limit, who, fence and slot.
+-- what: owner, lease, mode, limit, who, fence and slot, and since when.
 --- @include "attempts"
 --- @include "holders"
 
@@ -74,11 +74,11 @@ end
 -- stale holders. lock.held may be unknown or old, so prune() makes it anew out of the families.
 -- known: the table that find_known_holders() has returned. Sets lock.own.
 local function reclaim(lock, claim, known)
-  local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, claim.owner, now, claim.mode,
-    claim.slot) .. with_attempt(claim.who)
+  local rest = string.format('%s %s %.0f %s %.0f ', claim.fence, claim.owner, claim.since,
+    claim.mode, claim.slot) .. with_attempt(claim.who)
   lock.own = { deadline = now + claim.lease, lease = claim.lease, fence = claim.fence,
-               owner = claim.owner, since = now, mode = claim.mode, slot = claim.slot,
-               rest = rest }
+               owner = claim.owner, since = claim.since, mode = claim.mode,
+               slot = claim.slot, rest = rest }
   make_key(lock)
   redis.call('HSET', lock.key, 'k', lock.kind,
     'f', whole(math.max(lock.fence, tonumber(claim.fence))))

@@ -11,7 +11,7 @@
 --   [attempt]     the number of the request (attempts.lua)
 --   [handed]      1: the lock was handed over to it, so it calls the next waiter that can go
 --   [epoch]       the server's marker (epoch.lua); and to hold again what it has forgotten, with a
---                 lease:  mode, limit, who, and of each key  fences, slots
+--                 lease:  mode, limit, who, held (for how many ms), and of each key  fences, slots
 --   [member, server, fences]   of a quorum: the marker (member.lua), the process of the server, and
 --                 the fences from now on
 -- Answers:
@@ -146,7 +146,8 @@ local function reclaim_all()
     lock.own, lock.family = find_entry(lock, owner)
     locks[i] = lock
     claims[i] = { owner = owner, lease = lease, mode = args.mode, limit = tonumber(args.limit or 0),
-                  who = args.who, fence = fences[i], slot = tonumber(slots[i]) }
+                  who = args.who, fence = fences[i], slot = tonumber(slots[i]),
+                  since = now - tonumber(args.held or 0) }
     if not lock.own then
       known[i] = find_known_holders(lock, claims[i])
       if not known[i] then return nil end

@@ -54,7 +54,7 @@ local function grant(taken)
       slot = request.mode == 'l' and take_slot(lock) or 0
     end
     lock.own = { deadline = now + request.lease, lease = request.lease, fence = issued[i],
-                 owner = args.owner, since = now, mode = request.mode, slot = slot,
+                 owner = args.owner, since = request.since, mode = request.mode, slot = slot,
                  who = request.who }
     add_holder(lock, family, lock.own, limit_of(lock))
     if request.mode ~= 'x' then wake(lock, lock.parent, lock.family) end

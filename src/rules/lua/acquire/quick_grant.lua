@@ -69,8 +69,8 @@ local function quick_grant(checked)
       state = state_text(held)
     end
     slots[i] = mode == 'l' and take_slot(lock) or 0
-    local entry = till_and_lease .. fences[i] .. ' ' .. owner .. ' ' .. now_text .. ' ' .. mode
-      .. ' ' .. whole(slots[i]) .. ' ' .. request.who
+    local entry = till_and_lease .. fences[i] .. ' ' .. owner .. ' ' .. whole(request.since) .. ' '
+      .. mode .. ' ' .. whole(slots[i]) .. ' ' .. request.who
     redis.call('HSET', lock.key, 's', state, 'h:' .. owner, entry)
   end
   return member_answer({ 'GRANTED', now, fences, slots }, locks)

@@ -5,6 +5,7 @@
 -- parse_request() and load_request() make these. Of the request, lease, mode, limit, place_ttl and
 -- far_ttl are the arguments of acquire.lua, with 0 for one that is missing (mode: 'x'); then
 --   who          WHO with the notes that repeat options
+--   since        from when on it holds the locks that are granted: now, or earlier in a quorum
 --   take, needed   how many of the locks it takes (nil: all), and so how many must be free
 --   is_part      the caller asks for one of several keys after the other, and this is one of them
 --   proposal, settled   of a quorum: a fence that all its servers may take, and, as text, the fence
@@ -32,7 +33,7 @@ local function parse_request()
   request = { lease = tonumber(args.lease), mode = args.mode or 'x',
               limit = tonumber(args.limit or 0), who = who, is_part = is_part, take = take,
               needed = take or LOCKS, place_ttl = tonumber(args.place_ttl or 0),
-              far_ttl = tonumber(args.far_ttl or 0) }
+              far_ttl = tonumber(args.far_ttl or 0), since = now - tonumber(args.held or 0) }
   if args.member then
     -- A client's clock that is more than a second ahead must not take the fences with it.
     local proposal = tonumber(args.proposal or 0)
