@@ -67,6 +67,21 @@ contended() {
     [[ $(<"$T/got") == usr1 ]]
 }
 
+@test "H93 SIGSTOP of rlock while it ends its command: the agent kills that, and frees the lock" {
+    for limit in '' --at-most=1s; do
+        rm -f "$T/up"
+        bg a rlock run --lease 1h --kill-after 2s ${limit:+"$limit"} k -- \
+            bash -c "trap '' TERM; : >'$T/up'; while :; do sleep 0.02; done"
+        poll_until 10 test -e "$T/up"
+        [[ $limit ]] || bg f rlock force-release --yes k
+        poll_until 20 contains "$T/a.err" 'stopping'
+        suspend a STOP
+        run -0 rlock run -w 60s k -- true
+        kill -CONT "${pid[a]}"
+        ends_with a $((${#limit} ? 124 : 79))
+    done
+}
+
 @test "H164 an agent is killed before the signal of --on-lost that it has claimed: rlock sends it" {
     need_strace
     bg a rlock run --lease 60s --on-lost signal:USR1 k -- bash -c "trap 'echo usr1 >>\"$T/got\"' USR1

@@ -62,7 +62,8 @@ struct agent {
     struct waiting waiting;
     struct run_shared *shared;
     struct loop_io command;     /* a pidfd of it, until it ends */
-    bool ended;                 /* the command has, by itself as far as is known */
+    bool ended;                 /* the command has, by itself as far as is known, or as "killed" */
+    bool killed;                /* nothing is left of what the supervisor had to end */
     struct loop_timer patience; /* with the wait */
     struct run_news *trouble;   /* with the store; NULL: none */
     int status;                 /* the exit status where the wait was cancelled here */
@@ -449,6 +450,16 @@ static void release_unheld(void *arg)
     release_lock(agent, used ? &end : NULL);
 }
 
+/* The watchdog has seen that nothing is left of a command that its supervisor had to end: that
+ * should say so soon. */
+static void on_ended(void *arg)
+{
+    struct agent *agent = arg;
+
+    agent->ended = agent->killed = true;
+    presence_expect(&agent->presence);
+}
+
 /* The watchdog could not end all that runs under the lock, or not see it: says so, and leaves the
  * lock to the end of its lease. But a grant that was not claimed is not used. */
 static void on_failed(void *arg, enum tree_state state)
@@ -629,20 +640,21 @@ static void on_continued(void *owner, int signo)
 }
 
 /* Whether the supervisor must claim a grant, end the command as the lock is lost, or release the
- * lock after its command has ended by itself. One that is ending its command must first end what
- * the command has started. */
+ * lock after its command has ended. One that is ending its command must first end what the command
+ * has started, as far as the watchdog has not. */
 static bool awaits_reaction(const struct agent *agent)
 {
     const struct watchdog *watchdog = &agent->watchdog;
     bool by_itself = watchdog->phase == WATCHDOG_WATCHING && !watchdog->stopping;
 
-    return agent->state == OFFERED ||
-           (by_itself && (agent->state == LOST || (agent->state == HOLDING && agent->ended)));
+    if (agent->state != HOLDING && agent->state != LOST)
+        return agent->state == OFFERED;
+    return agent->ended ? by_itself || agent->killed : by_itself && agent->state == LOST;
 }
 
 /* Looks whether the supervisor reacts, if it must, and acts in its place if it does not: ends the
  * command of a lost lock, or sends it the signal of --on-lost, withdraws a grant, or releases the
- * lock of a command that has ended by itself. */
+ * lock of a command that has ended. */
 static void on_look(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
@@ -656,7 +668,9 @@ static void on_look(struct loop_timer *timer)
         presence_ask(&agent->presence);
     if (presence_wait_on(&agent->presence))
         return;
-    if (agent->state == LOST) {
+    if (agent->killed) {
+        release_unheld(agent);
+    } else if (agent->state == LOST) {
         if (!agent->ended)
             watchdog_signal_loss(&agent->watchdog);
         watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
@@ -732,6 +746,7 @@ static void start_agent(struct agent *agent, const struct agent_task *task)
         .listen = drain_channel,
         .alarmed = on_alarmed,
         .cleared = release_unheld,
+        .ended = on_ended,
         .failed = on_failed,
         .arg = agent};
     watchdog_init(&agent->watchdog, agent->loop);

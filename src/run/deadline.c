@@ -31,13 +31,13 @@ struct deadline deadline_of(const struct job_plan *plan, const struct supervised
 {
     struct deadline deadline = {GUARD_NONE, MOMENT_NEVER, MOMENT_NEVER};
 
-    if (known->cleared)
-        return deadline;
-    deadline.lost_at = lost_at(plan, known);
     if (known->stopping_since.ns) { /* it cannot end while the machine is suspended */
         struct moment since = {known->stopping_since.ns + known->suspended};
         deadline.kill_at = moment_plus(since, plan->kill_after);
     }
+    if (known->cleared)
+        return deadline;
+    deadline.lost_at = lost_at(plan, known);
     if (deadline_is_waived(plan) && !known->dead)
         return deadline;
     deadline.kill_at = moment_min(deadline.kill_at, lease_kill_at(known->lease));

@@ -9,11 +9,11 @@
  *   ENDING    KILL is due: killed again and again. Nothing is left, nor of --stop: IDLE.
  *   ORPHANED  Killed from the start, though --stop has its time. Otherwise as ENDING.
  *
- * IDLE is said once: by "cleared" or "failed" (also HOPELESS_NS after the lease), or by neither
- * where the supervisor keeps the deadline and tells of the end itself. From any phase
- * watchdog_dismiss() leads to IDLE, watchdog_supervisor_died() to ORPHANED, and another lease to
- * WATCHING, but for ORPHANED. "alarmed" is called when WATCHING is left for an end that the
- * supervisor has not begun. */
+ * IDLE is said once: by "cleared" or "failed" (also HOPELESS_NS after the lease); where the
+ * supervisor keeps the deadline, and should tell of the end itself, by "ended" or not at all. From
+ * any phase watchdog_dismiss() leads to IDLE, watchdog_supervisor_died() to ORPHANED, and another
+ * lease to WATCHING, but for ORPHANED. "alarmed" is called when WATCHING is left for an end that
+ * the supervisor has not begun. */
 #include "run/watchdog.h"
 
 #include <signal.h>
@@ -98,17 +98,18 @@ static enum tree_state look_for_command(struct watchdog *watchdog)
 static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
+    bool gone = state == TREE_GONE && tree_is_visible(&watchdog->tree);
 
-    if (alone && !bar_command(watchdog)) {
+    if (!bar_command(watchdog)) {
         look_again(watchdog);
         return;
     }
     watchdog_dismiss(watchdog);
-    if (!alone)
-        return;
-    if (state == TREE_GONE && tree_is_visible(&watchdog->tree))
+    if (gone && alone)
         watchdog->cleared(watchdog->arg);
-    else
+    else if (gone)
+        watchdog->ended(watchdog->arg);
+    else if (alone)
         watchdog->failed(watchdog->arg, state);
 }
 

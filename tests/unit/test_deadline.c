@@ -75,7 +75,7 @@ static void check(const char *of, bool stopping)
     size_t row = row_of(of);
     struct moment kill = rows[row].kill_at;
 
-    if (stopping && !known.cleared)
+    if (stopping)
         kill = moment_min(kill, UNTIL);
     tap_ok(row < COUNT(rows) && got.by == rows[row].by && got.lost_at.ns == rows[row].lost_at.ns &&
                got.kill_at.ns == kill.ns,

@@ -90,6 +90,7 @@ static struct watchdog watchdog_for(const struct job_plan *its_plan, struct loop
                              .listen = do_nothing,
                              .alarmed = do_nothing,
                              .cleared = do_nothing,
+                             .ended = do_nothing,
                              .failed = do_nothing_of,
                              .arg = loop};
 }
