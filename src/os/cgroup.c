@@ -204,8 +204,11 @@ void cgroup_remove(const struct cgroup *cgroup)
     for (int i = 0; i < MOVES && rmdir(path) < 0 && errno == EBUSY; i++) {
         /* The processes continue in the cgroup that this one was made in. */
         int fd = open_in(path, "cgroup.procs", O_RDONLY);
-        if (file_read_small(fd, processes, sizeof processes) <= 0)
+        file_read_small(fd, processes, sizeof processes);
+        char *last = strrchr(processes, '\n'); /* behind it may be a part of another's number */
+        if (!last)
             continue;
+        *last = '\0';
         for (char *pid = strtok_r(processes, "\n", &next); pid; pid = strtok_r(NULL, "\n", &next))
             write_file(parent, "cgroup.procs", pid);
     }
