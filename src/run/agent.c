@@ -668,15 +668,13 @@ static void on_look(struct loop_timer *timer)
         presence_ask(&agent->presence);
     if (presence_wait_on(&agent->presence))
         return;
-    if (agent->killed) {
-        release_unheld(agent);
-    } else if (agent->state == LOST) {
+    if (agent->state == LOST && !agent->killed) {
         if (!agent->ended)
             watchdog_signal_loss(&agent->watchdog);
         watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
     } else if (!agent->ended) {
         withdraw_grant(agent);
-    } else if (watchdog_bar_stop_command(&agent->watchdog)) {
+    } else if (agent->killed || watchdog_bar_stop_command(&agent->watchdog)) {
         release_unheld(agent);
     }
 }
