@@ -19,6 +19,7 @@ lost_soon() {
     ends_with a 79
 }
 
+# The waiter w asks once the log shows that worker a, which lost_soon starts, has the lock.
 @test "H44 FLUSHALL: noticed at the next renewal, and the waiter continues" {
     bg w bash -c 'until grep -qs "^a " "$1"; do sleep 0.02; done; exec "$RLOCK" run k -- true' \
         bash "$LOG"

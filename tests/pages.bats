@@ -93,6 +93,7 @@ run_block() {
         'restic-nas exclusive: restic unlock --remove-all' 'restic-nas exclusive: restic prune'
 }
 
+# The first block is run twice: with three holders there already, its command is not executed.
 @test "cron.md: at most three at a time; never longer than an hour" {
     take_block cron.md 'At most three at a time' 1
     as_cron

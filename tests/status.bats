@@ -232,7 +232,9 @@ EOF
     done
     run -78 rlock status -q 'l*'
     run -0 rlock status k
+    # 3 is the status "unknown" of monitors.
     prints 3 "*$words*" check
+    # A command that continues reports the lock, and stays.
     bg watch rlock status --watch 100ms
     poll_until 10 contains "$T/watch.out" '1 lock, 1 written by a newer rlock'
     bg_says events 'events: listening' rlock events -v

@@ -118,8 +118,9 @@ does_not_run() {
     policy 'Options = ServerPreference,-SessionTicket' 'NumTickets = 4' 'VerifyMode = Request' \
         'MinProtocol = None'
     run -0 rlock run "${ca[@]}" k -- true
+    # VerifyMode is for servers: rlock verifies all the same.
     does_not_run 69 'not trusted' --tls-ca "$CERTS/other.pem"
-    # As Debian has it, and with no more than a name.
+    # As Debian has it, and a file without a line.
     OPENSSL_CONF='' openssl version -d | grep -o '/[^"]*' >"$T/where"
     POLICY=$(<"$T/where")/openssl.cnf
     [[ ! -e $POLICY ]] || run -0 rlock run "${ca[@]}" k -- true

@@ -157,7 +157,8 @@ static bool refuse_option(const struct option_row *rows, const char *word,
                      meant ? "?" : "");
 }
 
-/* Words that an option lacks its argument. found: as getopt_long() told of the option. */
+/* Words that an option lacks its argument. found: as getopt_long() told of the option. Returns
+ * false. */
 static bool miss_argument(const struct option_spec *spec, int found, struct arguments *arguments)
 {
     arguments->missing = spec->id;

@@ -323,7 +323,9 @@ static void print_several(const struct answer *refusal, unsigned limit, char *ou
         text_append(out, size, ", %s", oldest->kept ? "the oldest " : "");
 }
 
-/* Returns what the refusal is about: the holder, or who comes or came first; all zero: nothing. */
+/* Returns the party that the refusal is about: the holder, or else "first" (store.h): an owner that
+ * did the work before, waits instead, has paused the lock, or is first in the queue. All zero:
+ * there is none. */
 static const struct lock_party *party_of(const struct answer *refusal)
 {
     static const struct lock_party none;

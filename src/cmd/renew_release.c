@@ -38,7 +38,8 @@ static bool find_reservation(struct renew_release *action)
     return found;
 }
 
-/* Finds the owner: --owner, else RLOCK_OWNER, else the user's own reservation of the KEY. */
+/* Finds the owner: --owner, else RLOCK_OWNER, else the user's own reservation of the KEY. Without
+ * one, the user is told who has reserved the KEY, or has the lock. */
 static int take_owner(struct renew_release *action)
 {
     const char *option = command_value(&action->call, OPTION_TOKEN);

@@ -201,7 +201,7 @@ static void take_loaded(void *arg, const struct slice *values, size_t count)
     }
 }
 
-/* Says why the unit cannot be done. */
+/* Says why the unit cannot be done. Returns false. */
 static bool tell_unfit(const struct loading *loading, struct host_fault *fault)
 {
     bool reads = loading->unit->reads_only, read_only = loading->read_only && !reads;

@@ -1,6 +1,9 @@
-/* Each test begins with processes of its own, and ends at the first lie. To add one, write a
- * function, and name it in the table here, in the one of store/hosted/checkup.c, in docs/drivers.md
- * and in rlock-doctor(1). */
+/* Each test begins with processes of its own. Its first finding is its result: after a lie, the
+ * "fine" that it reports at its end does not count. The texts that are put are numbered. A
+ * "process" is an index of kit->drivers, and "padding" counts the bytes that make a text longer.
+ *
+ * To add a test, write a function, and name it in the table here, in the one of
+ * store/hosted/checkup.c, in docs/drivers.md and in rlock-doctor(1). */
 #include "host/driver_kit.h"
 
 #include <inttypes.h>
@@ -39,7 +42,7 @@ struct kit {
     struct driver_answer answer;    /* the latest one; its text is freed by the next question */
 };
 
-/* All puts of this process are numbered: which of them were not done, by the driver's word? */
+/* The number of the latest put, and which puts were not done, by the driver's word. */
 static unsigned number;
 static bool refused[PUTS_MAX];
 
@@ -125,7 +128,7 @@ static bool get_number(struct kit *kit, size_t process, unsigned *got)
     return report_finding(kit, "unfit", "a put that was not done, by the driver's word, was done");
 }
 
-/* The answer to put number "put". */
+/* Hears the answer to put number "put", and notes whether it says that nothing was done. */
 static bool hear_put(struct kit *kit, size_t process, unsigned put)
 {
     bool heard = hear_driver(kit, process);
@@ -156,7 +159,7 @@ static bool put_number(struct kit *kit, size_t process, const char *on, size_t p
 }
 
 /* Reports that a put which should have been done is a conflict; but another doctor may have caused
- * it, which the key shows then. */
+ * it, which the key shows then. Returns false. */
 static bool report_conflict(struct kit *kit, const char *what)
 {
     unsigned got;
@@ -310,7 +313,9 @@ static bool break_off(struct kit *kit)
                           "a put is done although fewer bytes than its LENGTH have come");
 }
 
-/* A process is killed while it puts: the text is there or not, but it is whole, and stays. */
+/* A process is killed while it puts: the text is there or not, but it is whole, and stays. In each
+ * turn the key has the text "before", a put is broken off (later "lost"), a get must find one of
+ * the two, and one more put must not be undone. */
 static void try_lost(struct kit *kit)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);

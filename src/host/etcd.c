@@ -182,7 +182,8 @@ static void add_put(struct strbuf *txn, struct slice name, const char *behind, s
     free(key);
 }
 
-/* Adds the question how many stand in the line for that lock. */
+/* Adds the question how many stand in the line for that lock. Their keys begin with LINE "/", and
+ * the range ends before LINE "0", as '0' is the byte after '/'. */
 static void add_line(struct strbuf *txn, struct slice lock)
 {
     struct strbuf range = {0};
@@ -524,7 +525,7 @@ static int stream_fd(enum host_ears ears, int *ms)
 }
 
 /* Reads the stream. Where it breaks, the connection is not said to be broken: the next one begins
- * where this one ended, so nothing is missed. */
+ * where this one ended, so nothing is missed. Returns true. */
 static bool read_stream(void)
 {
     if (!http_stream_read(take_message))

@@ -145,7 +145,8 @@ static enum wire_error error_of(int code, const char *said)
     }
 }
 
-/* Fails with a request that may have been done, if it writes. */
+/* Fails with a request. maybe_done: it writes, and may have been done. Returns false, as the two
+ * functions below do. */
 static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool maybe_done,
                           const char *said)
 {

@@ -30,7 +30,7 @@ static struct loaded {
 /* -- failures ---------------------------------------------------------------------------------- */
 
 /* A driver that does not know what became of a request is not asked again: the next host has
- * another one. */
+ * another one. Returns false. */
 static bool fail_by(struct host_fault *fault, const struct driver_answer *answer)
 {
     return host_fail(fault, answer->verdict == DRIVER_FAILED ? WIRE_FAILED : WIRE_UNREACHABLE,

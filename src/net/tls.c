@@ -206,7 +206,7 @@ static bool is_set(const char *variable)
 
 /* The bundle is read where the directories were not enough: a hundred and more certificates, which
  * takes ten times as long as all the rest of a run. The handshake then pauses until it is
- * continued, and calls this once more. */
+ * continued, and calls this once more. *arg, a bool: the bundle was read already. */
 static int verify_certificate(X509_STORE_CTX *verified, void *arg)
 {
     bool *complete = arg;
@@ -227,7 +227,8 @@ static int verify_certificate(X509_STORE_CTX *verified, void *arg)
     int error = openssl.X509_STORE_CTX_get_error(verified);
     X509 *certificate = openssl.X509_STORE_CTX_get0_cert(verified);
     const char *host = openssl.SSL_get_ex_data(ssl, HOST_PLACE);
-    /* Once a certificate's subject counted: this one may be for the host that is expected by it. */
+    /* Years ago, the name in a certificate's subject counted. One that names the host only there is
+     * refused with a reason of its own. */
     if ((error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) &&
         certificate && host && openssl.X509_check_host(certificate, host, 0, 0, NULL) == 1)
         openssl.X509_STORE_CTX_set_error(verified, SUBJECT_ONLY);

@@ -8,7 +8,7 @@ struct kill_tree {
     struct tree tree;          /* its root is this process; "kill_at" may be changed meanwhile */
     const struct child *child; /* its leader */
     bool killing;
-    struct patience killed; /* once killing */
+    struct patience killed; /* for how long, once killing */
     int64_t death;          /* of that, when a process had ended last, or was let off */
 };
 

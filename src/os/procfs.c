@@ -229,7 +229,8 @@ bool procfs_lists_children(const struct procfs *procfs, pid_t pid)
     return fd >= 0;
 }
 
-/* Adds the children of one thread: numbers, with a blank behind each. */
+/* Adds the children of one thread: numbers, with a blank behind each. Returns whether all could be
+ * read; a thread that has ended has none. */
 static bool add_children_of(const struct procfs *procfs, pid_t pid, pid_t thread,
                             struct process_list *list)
 {

@@ -426,7 +426,8 @@ static bool is_child_still(const struct tree *tree, const struct process *child,
 }
 
 /* Adds the children of a process of the tree. If it is not there any more when they have been read,
- * its number may have been another's already: its own children are the root's by then. */
+ * its number may have been another's already: its own children are the root's by then. Returns
+ * whether all could be read. */
 static bool add_children(const struct tree *tree, const struct process *process,
                          struct process_list *list)
 {
@@ -467,7 +468,8 @@ static bool signal_one(const struct search *search, const struct process *proces
     return true;
 }
 
-/* Signals the processes of a list that are still there; a signal of 0 looks for one of them. */
+/* Signals the processes of a list that are still there; a signal of 0 looks for one of them.
+ * Returns whether there was one. */
 static bool signal_noted(const struct search *search, const struct process_list *noted, int signo)
 {
     struct process process;

@@ -654,7 +654,8 @@ static bool awaits_reaction(const struct agent *agent)
 
 /* Looks whether the supervisor reacts, if it must, and acts in its place if it does not: ends the
  * command of a lost lock, or sends it the signal of --on-lost, withdraws a grant, or releases the
- * lock of a command that has ended. */
+ * lock of a command that has ended ("ended", "killed"). A supervisor that may still react is given
+ * its time. */
 static void on_look(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;

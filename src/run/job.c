@@ -255,7 +255,8 @@ static void send_term(struct job *job, struct moment now)
 }
 
 /* One more look at a command that is being ended: TERM where it is due, KILL after that, until
- * nothing is left of it and of --stop's command. */
+ * nothing is left of it and of --stop's command; or it is "stuck": a process does not die of KILL,
+ * or has forked faster than it was killed for FORKING_NS (job->stop.killed.ns counts). */
 static void go_on_stopping(struct job *job)
 {
     struct moment now = moment_now();

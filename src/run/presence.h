@@ -33,7 +33,8 @@ void presence_ask(struct presence *presence);
 void presence_answered(struct presence *presence);
 /* The process must react to something: starts the timer. */
 void presence_expect(struct presence *presence);
-/* For the timer, which fires again: false if it is stopped, or has had its time to react. */
+/* For the timer. True: the process may still react, and the timer fires again. False: the process
+ * is stopped, or has had its time. */
 bool presence_wait_on(struct presence *presence);
 /* The process has reacted, or need not any more. */
 void presence_settle(struct presence *presence);

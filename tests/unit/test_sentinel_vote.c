@@ -129,7 +129,8 @@ static void test_votes(void)
     }
 }
 
-/* Where no majority agrees, the Sentinel that is quoted is one that said why. */
+/* Where no majority agrees, the Sentinel that is quoted is one that said why. The letters are
+ * those of "votes". */
 static void test_speaker(void)
 {
     struct sentinel_word words[16];

@@ -89,8 +89,8 @@ local function set_pause(last, own)
 end
 
 -- Pauses the lock itself for so many ms, in place of such a pause before. who: the WHO of the one
--- who pauses it. The record is that of a waiter, with the word "pause" for the owner, and a mode
--- that says nothing. Returns the answer.
+-- who pauses it. The record is that of a waiter (q:N in lock.lua), with the word "pause" for the
+-- owner, and always the mode x. Returns the answer.
 local function pause(ms, who)
   local till = now + ms
   local own = { till = till, text = whole(till) .. ' pause ' .. whole(now) .. ' x ' .. who }

@@ -77,7 +77,8 @@ local function read_holders()
   end
 end
 
--- Whether an owner waits to nest in a holder of "families": then there is a queue q:OWNER of that.
+-- Whether an owner waits to nest in a holder of "families": then the lock has the field q:OWNER,
+-- the queue of those that wait to nest in that holder.
 local function any_nested_waits()
   for _, family in ipairs(families) do
     for _, entry in ipairs(family.entries) do

@@ -228,9 +228,11 @@ static bool is_taken(const struct answer *answer)
 static void start_round(struct multi_lock *multi);
 static void release_taken_next(struct multi_lock *multi);
 
-/* Whether the key must be released after the result of this round. No lock is held while another
- * key is waited for, no place in a queue is kept beyond that key, and nothing is left where it
- * failed. After silence, the next try finds out. */
+/* Whether the key must be released after this round, which has ended at the key "refused.key".
+ * After a refusal, all locks are released, as none is held while another key is waited for; and so
+ * are places in queues: those beyond the key that is waited for, in the order of bytes, or all if
+ * none is. After silence, the locks of the other keys are released: the next try finds out what
+ * became of this one. */
 static bool must_release(const struct multi_lock *multi, size_t key)
 {
     const struct answer *result = &multi->result.answer;

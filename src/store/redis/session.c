@@ -738,7 +738,8 @@ static bool may_repeat(const struct redis_session *session)
 }
 
 /* Greets the server. A batch that goes ahead follows in the same write, which saves a round trip.
- * One that went out on an earlier connection may now be done on both. */
+ * One that went out on an earlier connection may now be done on both. If it may go out once more,
+ * a share of the time that is left is kept for that. */
 static void on_connected(void *arg)
 {
     struct redis_session *session = arg;

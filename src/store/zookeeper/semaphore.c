@@ -172,7 +172,8 @@ static void claim_leases(struct zk_store *store)
     zk_send(store, on_claimed, ZK_CREATES);
 }
 
-/* The leases are made, or their node or a place is missing. */
+/* The leases are made, or their node or a place is missing; with any other error,
+ * zk_take_created() has ended the operation. */
 static void on_claimed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_take_created(store, &replies[0]);

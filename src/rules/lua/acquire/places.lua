@@ -96,8 +96,9 @@ end
 
 -- Puts the caller, which has its ticket, into the list of its priority, sets lock.listed to its
 -- number there, and writes that. A caller of priority 0 needs no list as long as plain waiters
--- (those of priority 0) are in none; and one that nests has no priority. former: the number that it
--- had in the list; nil: none.
+-- (those of priority 0) are in none. One of a lower priority puts them into one, as it comes after
+-- those that arrive later, too. One that nests, whose queue is not "q", has no priority. former:
+-- the number that the caller had in the list; nil: none.
 local function join_list(lock, former)
   if lock.queue.base ~= 'q' then return end
   if priority == 0 and not plain_are_listed(lock) then return end

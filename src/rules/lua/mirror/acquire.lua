@@ -1,8 +1,9 @@
 -- The operations of acquire.lua on the mirror that a request asks for. A part of open_mirrors() of
 -- mirror.lua, which returns the table "mirrors". text: the mirror that is asked for, as KIND:NAME.
 
--- Why the mirror that is asked for can never be held: 'mirror' if its holder has another one, or
--- its kind if its key has something that is not a lock of that kind; nil if it can be held.
+-- Why the mirror that is asked for can never be held: 'mirror' if the owner's family holds the lock
+-- with another one, or the kind of the mirror if its key has something that is not a lock of that
+-- kind; nil if it can be held.
 function mirrors.misfit(lock, text)
   local wanted, present = wanted_mirror(lock, text), lock.mirror and read_mirror(lock.mirror)
   local has_another = present and present.holder == wanted.holder

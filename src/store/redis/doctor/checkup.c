@@ -340,8 +340,8 @@ static void hear_markers(struct probe *probe, redisReply *const *replies)
     probe->facts->memory.told = probe->answered;
 }
 
-/* Asks for the time and for both markers. Only reads the markers: the first request with --grace,
- * or in a quorum, writes them. */
+/* Asks for the time and for both markers, whose fields epoch.lua and member.lua explain. Only reads
+ * the markers: the first request with --grace, or in a quorum, writes them. */
 static bool ask_markers(struct probe *probe)
 {
     char *epoch = redis_marker(probe->address->prefix, "epoch");
