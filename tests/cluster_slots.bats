@@ -58,7 +58,7 @@ have_traced_more() {
     ends_with w 0
     [[ $(cli "$source" cluster countkeysinslot "$slot") == 1 ]]
 
-    # One that is nowhere yet begins at the target, whatever that knows of scripts.
+    # A lock that is nowhere yet begins at the target, whatever that knows of scripts.
     cli "$source" del "rlock:{$here}"
     cli "$source" script flush
     cli "$target" script flush
@@ -125,7 +125,7 @@ have_traced_more() {
     move_keys "$key" "$source" "$target"
     close_slot "$key" "$target"
     renews_lock "$key"
-    # One that does not know of the mirror releases it as well.
+    # A force-release, which does not know of the mirror, releases it as well.
     run -0 rlock force-release --now --yes "$key"
     ends_with b 0
     [[ $(cli "$target" exists "$key") == 0 ]]

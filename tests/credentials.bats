@@ -24,7 +24,7 @@ setup() {
             read -ra words <<<"$line"
             RLOCK_URL=$url run -77 --separate-stderr rlock run k -- rlock "${words[@]}"
             stderr_line '^hint: an outer rlock takes passwords out .* --keep-credentials, or use --password-file'
-            # Neither the variable that is not there, nor what was in it.
+            # The error names neither the variable that is not there, nor what was in it.
             [[ $stderr != *RLOCK_PASSWORD* && $stderr != *s3cret* ]]
             # A release is sent before the server has answered to the greeting, which is said in a
             # line of its own.

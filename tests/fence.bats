@@ -203,7 +203,7 @@ file_is_locked() {
     strace -f -qq -e trace=fsync -o "$T/trace" rlock fence "$F" --token 5 3>&-
     contains "$T/trace" 'fsync('
     file_has 5
-    # Once is enough.
+    # The directory has been written out once, which is enough.
     strace -f -qq -e trace=fsync -o "$T/trace" rlock fence "$F" --token 6 3>&-
     run -1 contains "$T/trace" 'fsync('
 }

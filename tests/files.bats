@@ -102,7 +102,7 @@ setup_commands() {
     for option in config password-file tls-ca tls-cert tls-key; do
         bg "$option" rlock run --config "$T/config" "--$option" "$T/fifo" k -- touch "$T/run"
         [[ $option != config ]] || continue
-        # The same in a file, with a password and a CA besides, and the certificate of a key.
+        # A file sets the option, with a password and a CA besides, and the certificate of a key.
         {
             echo "$option = fifo"
             [[ $option == password-file ]] || echo "password = s3cret"

@@ -13,7 +13,7 @@ setup() {
 
 teardown() { :; }
 
-# Not as a part of the make that runs the tests.
+# A make of its own, not a part of the one that runs the tests.
 make_alone() {
     env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -C "$BUILD" "$@" 3>&-
 }

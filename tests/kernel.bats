@@ -102,7 +102,7 @@ works_no_more() {
     local row name late left
     mapfile -t left < <(rows)
     real=$RLOCK
-    # Once more where the time was over before the worker had begun.
+    # A row is tried again where the time was over before the worker had begun.
     while ((${#left[@]})); do
         late=()
         for row in "${left[@]}"; do
@@ -179,7 +179,7 @@ none_has() {
     for row in 'prctl prctl' '283 timerfd_create' '289 signalfd' '53 socketpair' \
         '46 sendmsg' '47 recvmsg' '61 wait4' '14 rt_sigprocmask' '110 getppid'; do
         [[ $(uname -m) == x86_64 || $row == *prctl ]] || continue
-        # And EACCES and EUCLEAN, which a unit of systemd may ask for; EINVAL.
+        # The numbers are EACCES and EUCLEAN, which a unit of systemd may ask for, and EINVAL.
         for errno in $ENOSYS $EPERM 13 117 22; do
             # An emulator of processors says so of an option that it does not have.
             [[ $errno != 22 || $row == prctl* ]] || continue

@@ -51,7 +51,7 @@ said() {
 mailed() {
     local wanted=$1 number=$2 regex=$3
     shift 3
-    # Once more where a process stood still for as long as the wait.
+    # The job is run again where a process stood still for as long as the wait.
     for _ in 1 2 3; do
         bg job rlock run "$@" -- sh -c 'sleep 100'
         finish job 20

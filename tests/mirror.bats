@@ -65,7 +65,7 @@ found_it_held() {
     stderr_line 'another key of its mirror.s name is there, which is not a lock of Redisson'
     [[ ! -e $T/ran && $(redis get their) == somebody ]]
     run -0 rlock run -n k -- true
-    # One who waits has its place before those that do not ask for the mirror.
+    # A waiter for the mirror has its place before those that do not ask for it.
     bg a rlock run --mirror string:their k -- sh -c "echo a >>'$LOG'"
     found_it_held a
     queue b k
@@ -166,7 +166,7 @@ hears_itself() { # KEY
         queued k bg w rlock run --mirror "$mirror" k -- true
         queue v k --mirror "$mirror"
         poll_until 10 listeners "$channel" 1
-        # One with no right to it listens to its own.
+        # A user without the right to that channel listens to its own.
         redis acl setuser narrow reset on '>pw' '~*' '&rlock:*' +@all >/dev/null
         bg n rlock run -u "unix://narrow:pw@$REDIS_SOCK" --mirror "$mirror" other -- true
         found_it_held n

@@ -107,7 +107,7 @@ both_move() {
     both_move
 }
 
-# The same with a proxy in place of a name: its address stays, and leads elsewhere.
+# A proxy takes the place of the name: its address stays, and leads elsewhere.
 @test "H166 a server behind a proxy becomes a replica: holders and waiters go where it leads now" {
     through_proxy
     one_holder_and_waiter
@@ -115,7 +115,7 @@ both_move() {
     both_move
 }
 
-# The same with a proxy in place of a name: its address stays, and leads elsewhere.
+# A proxy takes the place of the name: its address stays, and leads elsewhere.
 @test "H166 a server behind a proxy falls silent: holders and waiters go where that leads now" {
     through_proxy
     one_holder_and_waiter

@@ -92,7 +92,7 @@ enough() {
 
 @test "H9 a full server at reconnection is tried again" {
     hold a k --lease 30s
-    # One session for all three, since no other gets in.
+    # All three commands use one session, since no other gets in.
     coproc cli { redis-cli -s "$REDIS_SOCK"; } 3>&-
     printf 'config set maxclients 1\nclient kill type normal skipme yes\n' >&"${cli[1]}"
     : >"$T/redis.dirty"

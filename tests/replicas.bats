@@ -225,7 +225,7 @@ has_left_master() {
     ends_with a 79
     last=$(awk 'END { print $3 }' "$LOG")
     ((last - start < 8000000000))
-    # Not at the first renewal that failed.
+    # The worker was not stopped at the first renewal that failed.
     was_not_heard a
     # The server itself had it all the time, and grants it after the release.
     work b k 0.2
@@ -304,7 +304,7 @@ spends() {
 @test "--replicas: a renewal and its wait are one round trip" {
     replica_start one
     start_proxy
-    # Once more where the machine stood still, so that the renewal was retried.
+    # The run is repeated where the machine stood still, so that the renewal was retried.
     for _ in 1 2 3; do
         stay a k -u "redis://${proxy[proxy]}" --lease 15s --replicas 1
         redis config resetstat >/dev/null

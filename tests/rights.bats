@@ -29,7 +29,7 @@ load helper
     redis client kill type normal skipme yes
     work b k 0.2
     ends_with a 79
-    # Not at the first refusal, which comes at once, but when the lease nears its end.
+    # The worker ends when the lease nears its end, not at the first refusal, which comes at once.
     took 1200 20000 "$start"
     finish b
     no_overlap

@@ -69,7 +69,7 @@ slots_are() {
         queue "w$i" k --limit 2
     done
     run -75 rlock run -n --limit 2 k -- true
-    # One slot: so one after the other.
+    # A single slot is left for the waiters, so they run one after the other.
     kill "${pid[a]}"
     in_turn 10 w{1..8}
 }

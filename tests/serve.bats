@@ -102,7 +102,7 @@ surveys() {
     done >"$T/requests"
     get --parallel --parallel-max 40 -K "$T/requests" -w '%{http_code}\n' >"$T/codes" 2>"$T/err"
     [[ $(sort "$T/codes" | uniq -c | xargs) == "300 200" ]]
-    # One that was begun before the second was over, and one of the next.
+    # One survey a second, one that was begun before a second was over, and one of the next second.
     (($(surveys) - before <= ($(now_ms) - began) / 1000 + 2))
     # Former runs are another survey, when somebody asks for them.
     answers 200 history.json
@@ -280,7 +280,7 @@ answers_ada() { # CODE PATH
     done >"$T/requests"
     get --parallel --parallel-max 40 -K "$T/requests" -w '%{http_code}\n' >"$T/codes" 2>"$T/err"
     [[ $(sort -u "$T/codes" | xargs) == "401 429" && $(grep -c 429 "$T/codes") -gt 20 ]]
-    # One that was right before is known.
+    # A password that was right before is known, and is accepted.
     answers_ada 200 ''
 }
 

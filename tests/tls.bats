@@ -63,7 +63,7 @@ no_connection() {
     export SSL_CERT_DIR=$T/nonexistent
     SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
     SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run -u "$url" k -- true
-    # The same with TLS 1.2, which is spoken from here on.
+    # TLS 1.2 is spoken from here on.
     redis config set tls-protocols TLSv1.2
     SSL_CERT_FILE=$CERTS/ca.pem run -0 rlock run k -- true
     # Another authority of the same name does not hide the one that is meant.

@@ -15,7 +15,7 @@ setup() {
     POLICY=$T/openssl.cnf
 }
 
-# Not for the server as well.
+# rlock only has the configuration; the server does not.
 rlock() {
     OPENSSL_CONF=$POLICY timeout --foreground -k 5 50 "$RLOCK" "$@" 3>&-
 }

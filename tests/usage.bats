@@ -242,7 +242,7 @@ END
         skip "what a sanitizer or counters need before rlock"
     local limit status words found=
     words=$(seq 20000) # the tables for them take a megabyte
-    # Not --as: a stack that cannot grow is a SEGV, which no program can tell as 71.
+    # The limit is not --as: a stack that cannot grow is a SEGV, which no program can tell as 71.
     for limit in {5..80}; do
         status=0
         # shellcheck disable=SC2086

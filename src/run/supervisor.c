@@ -34,7 +34,7 @@
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
 /* The same when the user wants to leave, or this process has overslept the end of that time. */
 #define HURRY_NS (1 * NS_PER_SEC)
-/* That the loop, the command, and a channel to the next agent will take. */
+/* So many descriptors will the loop, the command, and a channel to the next agent take. */
 #define LATER_DESCRIPTORS 4
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
