@@ -82,6 +82,20 @@ contended() {
     done
 }
 
+@test "H93 SIGSTOP of rlock that has just answered its agent: that frees the lock all the same" {
+    need_strace
+    bg a rlock run --lease 1h k -- sh -c ": >'$T/up'; exec await '$T/go'"
+    poll_until 10 test -e "$T/up"
+    # rlock takes a second to see that its command has ended; its agent asks it meanwhile.
+    trace "${pid[a]}" -o /dev/null -e trace=wait4,sendmsg -e inject=wait4:delay_enter=1000000 \
+        -e inject=sendmsg:signal=STOP:when=1
+    : >"$T/go"
+    run -0 rlock run -w 60s k -- true
+    kill "$tracer"
+    kill -CONT "${pid[a]}"
+    ends_with a 0
+}
+
 @test "H164 an agent is killed before the signal of --on-lost that it has claimed: rlock sends it" {
     need_strace
     bg a rlock run --lease 60s --on-lost signal:USR1 k -- bash -c "trap 'echo usr1 >>\"$T/got\"' USR1

@@ -561,7 +561,8 @@ static void take_order(struct agent *agent, const struct agent_order *order, int
         break;
     case ORDER_PONG:
         presence_answered(&agent->presence);
-        agent->ended = false;
+        if (agent->ended) /* and the supervisor still should say so soon */
+            presence_expect(&agent->presence);
         keeper_resume(agent->keeper);
         break;
     case ORDER_RELEASE: take_release(agent, order); break;
