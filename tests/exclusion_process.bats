@@ -79,6 +79,8 @@ contended() {
         run -0 rlock run -w 60s k -- true
         kill -CONT "${pid[a]}"
         ends_with a $((${#limit} ? 124 : 79))
+        run -0 rlock history k
+        [[ ${lines[-2]} == *"$([[ $limit ]] && echo 'timed out' || echo revoked)"* ]]
     done
 }
 

@@ -424,8 +424,9 @@ static bool hear_release(struct agent *agent)
 
 /* The watchdog has seen that nothing runs under the lock any more: releases it, so that the next
  * waiter need not wait for the lease to end. A supervisor that has acknowledged it may have been
- * killed before it announced its command, so it counts as used. An end that is seen after that of
- * the lease is for the supervisor to judge (job_judge_end()). By the clock as it is now: the host
+ * killed before it announced its command, so it counts as used. One that was stopped while it ended
+ * a command whose lock was not lost did so for --at-most. An end that is seen after that of the
+ * lease is for the supervisor to judge (job_judge_end()). By the clock as it is now: the host
  * may have slept before this process looked at the command. */
 static void release_unheld(void *arg)
 {
@@ -437,6 +438,8 @@ static void release_unheld(void *arg)
 
     if (killed && agent->fate == FATE_NONE)
         end.how = LOCK_KILLED;
+    else if (agent->killed && agent->fate == FATE_NONE && agent->plan->job->at_most)
+        end.how = LOCK_TIMED_OUT;
     if (withdraw_grant(agent))
         return;
     if (agent->order.kind == ORDER_RELEASE) {
