@@ -568,8 +568,7 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
     while (bursts-- > 0 &&
            signal_newborn(&search, procfs_last_pid(tree->procfs), SIGKILL, complete))
         state = TREE_LIVE;
-    while ((latest = procfs_last_pid(tree->procfs)) != pid && latest > last &&
-           latest - last <= MOST_BIRTHS) {
+    while ((latest = procfs_last_pid(tree->procfs)) > pid && latest - last <= MOST_BIRTHS) {
         while (pid < latest)
             if (signal_newborn(&search, ++pid, signo, complete))
                 state = TREE_LIVE;
