@@ -949,12 +949,13 @@ static void check_stopper(const struct run *run)
         BROKEN(STOP_KEEPS_LOCK, "run %d: the lock is released", run->number);
 }
 
-/* Whether the run's command has ended, so that rlock relies on the lock no more, but has told the
- * store to "keep the lock for that long, counted from when it was acquired": rlock-run(1), of
- * --at-least. A lease that it hears of only then was one before that. */
+/* Whether the run's command has ended, so that rlock relies on the lock no more: its agent may have
+ * released it, or told the store to "keep the lock for that long, counted from when it was
+ * acquired": rlock-run(1), of --at-least. A lease that rlock hears of only then was one before
+ * that. */
 static bool has_let_go(const struct run *run)
 {
-    return run->at_least && !run->command_alive && !work_is_left(run);
+    return (run->at_least || run->starts_seen) && !run->command_alive && !work_is_left(run);
 }
 
 /* "It counts the lease from before the request was sent": rlock(7). So whenever its supervisor has
