@@ -70,7 +70,8 @@ class DatabaseServer(Server):
         send(first, signal.SIGSTOP)
         until("the first process stands still", lambda: state(first) in "TZ")
         pids = self.pids()
-        self.signal(signal.SIGKILL)
+        for pid in pids:
+            send(pid, signal.SIGKILL)
         self.process.wait()
         until("its processes have ended", lambda: all(state(pid) == "Z" for pid in pids))
 

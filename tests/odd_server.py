@@ -14,8 +14,7 @@ asked for is a line on standard output. KIND:
   long      an error of 2,000 characters, one of which begins a colour
   many      an array that claims to have 2^31-1 elements
   more      one that claims to have so many that there may be memory for them
-  deep      1,000,000 arrays, one in the other
-  large     a string of which 64 MB have come, and which continues"""
+  deep      1,000,000 arrays, one in the other"""
 import os, socketserver, sys, threading, time
 
 path, kind = sys.argv[1:]

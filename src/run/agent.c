@@ -62,8 +62,8 @@ struct agent {
     struct waiting waiting;
     struct run_shared *shared;
     struct loop_io command;     /* a pidfd of it, until it ends */
-    bool ended;                 /* the command has, by itself as far as is known, or as "killed" */
-    bool killed;                /* nothing is left of what the supervisor had to end */
+    bool command_ended;         /* by itself as far as is known, unless it is "gone" */
+    bool command_gone;          /* nothing is left of what the supervisor had to end */
     struct loop_timer patience; /* with the wait */
     struct run_news *trouble;   /* with the store; NULL: none */
     int status;                 /* the exit status where the wait was cancelled here */
@@ -432,13 +432,13 @@ static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
     bool late = moment_reached(agent->watchdog.known.lease.end, moment_now());
-    bool killed = agent->presence.state == PRESENCE_DEAD;
-    bool used = watchdog_knows_command(&agent->watchdog) || (killed && agent->state == HOLDING);
+    bool orphaned = agent->presence.state == PRESENCE_DEAD;
+    bool used = watchdog_knows_command(&agent->watchdog) || (orphaned && agent->state == HOLDING);
     struct lock_end end = {.how = fate_ending(agent->fate)};
 
-    if (killed && agent->fate == FATE_NONE)
+    if (orphaned && agent->fate == FATE_NONE)
         end.how = LOCK_KILLED;
-    else if (agent->killed && agent->fate == FATE_NONE && agent->plan->job->at_most)
+    else if (agent->command_gone && agent->fate == FATE_NONE && agent->plan->job->at_most)
         end.how = LOCK_TIMED_OUT;
     if (withdraw_grant(agent))
         return;
@@ -459,7 +459,7 @@ static void on_ended(void *arg)
 {
     struct agent *agent = arg;
 
-    agent->ended = agent->killed = true;
+    agent->command_ended = agent->command_gone = true;
     presence_expect(&agent->presence);
 }
 
@@ -520,7 +520,7 @@ static void on_command_end(struct loop_io *io, int events)
 
     (void)events;
     loop_remove(agent->loop, io);
-    agent->ended = true;
+    agent->command_ended = true;
     presence_expect(&agent->presence);
 }
 
@@ -564,7 +564,7 @@ static void take_order(struct agent *agent, const struct agent_order *order, int
         break;
     case ORDER_PONG:
         presence_answered(&agent->presence);
-        if (agent->ended) /* and the supervisor still should say so soon */
+        if (agent->command_ended) /* and the supervisor still should say so soon */
             presence_expect(&agent->presence);
         keeper_resume(agent->keeper);
         break;
@@ -653,12 +653,12 @@ static bool awaits_reaction(const struct agent *agent)
 
     if (agent->state != HOLDING && agent->state != LOST)
         return agent->state == OFFERED;
-    return agent->ended ? by_itself || agent->killed : by_itself && agent->state == LOST;
+    return agent->command_gone || (by_itself && (agent->command_ended || agent->state == LOST));
 }
 
 /* Looks whether the supervisor reacts, if it must, and acts in its place if it does not: ends the
  * command of a lost lock, or sends it the signal of --on-lost, withdraws a grant, or releases the
- * lock of a command that has ended ("ended", "killed"). A supervisor that may still react is given
+ * lock of a command that has ended. A supervisor that may still react is given
  * its time. */
 static void on_look(struct loop_timer *timer)
 {
@@ -669,17 +669,17 @@ static void on_look(struct loop_timer *timer)
         return;
     if (!awaits_reaction(agent))
         return;
-    if (agent->ended)
+    if (agent->command_ended)
         presence_ask(&agent->presence);
     if (presence_wait_on(&agent->presence))
         return;
-    if (agent->state == LOST && !agent->killed) {
-        if (!agent->ended)
+    if (agent->state == LOST && !agent->command_gone) {
+        if (!agent->command_ended)
             watchdog_signal_loss(&agent->watchdog);
         watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
-    } else if (!agent->ended) {
+    } else if (!agent->command_ended) {
         withdraw_grant(agent);
-    } else if (agent->killed || watchdog_bar_stop_command(&agent->watchdog)) {
+    } else if (agent->command_gone || watchdog_bar_stop_command(&agent->watchdog)) {
         release_unheld(agent);
     }
 }
