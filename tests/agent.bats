@@ -61,6 +61,24 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
+# As in a host that is suspended amid a release, more than the ten seconds pass for which rlock waits
+# for one. It is continued first, and must not count them as its agent's.
+@test "H75 rlock and its agent stand still for long amid a release: it is waited for" {
+    stay a k --lease 60s
+    kill -STOP "$(redis_pid)"
+    : >"$T/a.go"
+    poll_until 10 eval '! children_of "${pid[a]}" sh'
+    poll_until 10 in_state "${pid[a]}" S
+    stop_both a
+    sleep 10.5
+    kill -CONT "${pid[a]}"
+    poll_until 10 in_state "${pid[a]}" S
+    kill -CONT "$agent" "$(redis_pid)"
+    ends_with a 9
+    is_free k
+    run -1 grep 'could not be released' "$T/a.err"
+}
+
 @test "H75 an agent that is stopped when the lock is released, or the wait ended, is continued" {
     stay a k --lease 60s
     queue b k --lease 60s
