@@ -111,9 +111,9 @@ static const char *commands_for_synonym(const char *name)
     return NULL;
 }
 
-/* Tells of an option in front of a subcommand, and hints at the line that was meant. False: no
- * subcommand is behind it. */
-static bool hint_at_order(int argc, char **argv)
+/* Reports an option in front of a subcommand, and hints at the line that was meant. False: there is
+ * no subcommand behind it, and nothing is said. */
+static bool report_order(int argc, char **argv)
 {
     struct strbuf line ENDED_BY(strbuf_free) = {0};
     int i = 2;
@@ -131,7 +131,7 @@ static bool hint_at_order(int argc, char **argv)
     return true;
 }
 
-/* Hints at the command whose name is similar. False: none is. */
+/* Hints at the command whose name is similar. False: none is, and nothing is said. */
 static bool hint_at_similar(const char *name)
 {
     const struct command *meant = NULL;
@@ -145,7 +145,8 @@ static bool hint_at_similar(const char *name)
     return meant;
 }
 
-/* argv[1] is not a subcommand; perhaps the user thinks of flock(1). */
+/* Reports that argv[1] is not a subcommand, and hints at what was meant; perhaps the user thinks of
+ * flock(1). Returns STATUS_USAGE. */
 static int refuse_word(int argc, char **argv)
 {
     const char *other = commands_for_synonym(argv[1]);
@@ -153,7 +154,7 @@ static int refuse_word(int argc, char **argv)
 
     for (int i = 1; i < argc; i++)
         urls_blot(argv[i]); /* it may be a URL with a password */
-    if (argv[1][0] == '-' && hint_at_order(argc, argv))
+    if (argv[1][0] == '-' && report_order(argc, argv))
         return STATUS_USAGE;
     if (argv[1][0] == '-') {
         say_error("%.*s: unknown option", (int)strcspn(argv[1], "="), argv[1]);
@@ -240,6 +241,7 @@ int main(int argc, char **argv)
                   (uintmax_t)stack.rlim_cur >> 10, (uintmax_t)STACK_LEAST >> 10);
         return STATUS_SYSTEM;
     }
+    /* Where the kernel refuses a call that is needed, a later failure would go unnoticed. */
     const char *refused = kernel_refuses_silently();
     if (refused) {
         say_error("the operating system refuses: %s: %s", refused, strerror(errno));

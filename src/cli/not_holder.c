@@ -29,7 +29,8 @@ void not_holder_say(const struct call *call, const char *key, const struct answe
         say_warning("%s: %s is not %s", call->command->name, key, words->gone);
 }
 
-/* Reads the locks, with one attempt and without a message. */
+/* Reads the locks of these KEYs, with one attempt and without a message. False: the store does not
+ * answer. The caller frees the list in either case. */
 static bool read_locks(const struct settings *settings, const char *const *keys, size_t count,
                        struct lock_list *list)
 {
@@ -50,7 +51,7 @@ static bool read_locks(const struct settings *settings, const char *const *keys,
     return answer.verdict == VERDICT_GRANTED;
 }
 
-bool not_holder_say_reserved(const struct call *call, const char *key)
+bool not_holder_told_reserver(const struct call *call, const char *key)
 {
     struct lock_list list ENDED_BY(lock_list_free) = {0};
     bool known = read_locks(&call->settings, &key, 1, &list);
@@ -63,7 +64,7 @@ bool not_holder_say_reserved(const struct call *call, const char *key)
     return holder;
 }
 
-int not_holder_say_unreserved(const struct call *call, const char *key)
+int not_holder_refuse_unreserved(const struct call *call, const char *key)
 {
     struct lock_list list ENDED_BY(lock_list_free) = {0};
     const char *name = call->command->name;
@@ -93,8 +94,8 @@ int not_holder_refuse_run(const struct call *call, const char *key)
     return STATUS_NO;
 }
 
-/* Warns that the reservation by "owner" was taken away; or, with "all" (see not_holder_tell()),
- * that the request nests in it. */
+/* Warns that the reservation by "owner" was taken away; or, if the request is for "all" KEYs that
+ * it names, that it nests in the reservation. */
 static void warn_of_reservation(const struct lock_view *lock, bool all, const char *owner)
 {
     const struct lock_party *reserved = holders_reserved(lock);
@@ -111,8 +112,8 @@ static void warn_of_reservation(const struct lock_view *lock, bool all, const ch
                     PAST_REVOCATION_TEXT(&latest->by.revoked));
 }
 
-void not_holder_tell(const struct settings *settings, const char *const *keys, size_t count,
-                     bool all, const char *owner)
+void not_holder_warn_of_reservations(const struct settings *settings, const char *const *keys,
+                                     size_t count, bool all, const char *owner)
 {
     struct lock_list list ENDED_BY(lock_list_free) = {0};
 

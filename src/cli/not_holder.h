@@ -15,12 +15,13 @@ struct not_holder_words {
 void not_holder_say(const struct call *call, const char *key, const struct answer *answer,
                     const struct not_holder_words *words);
 
-/* Says by whom KEY is reserved. Returns false if it is not, or the store does not answer. */
-bool not_holder_say_reserved(const struct call *call, const char *key);
+/* Tells the user who has reserved KEY. False, and nothing is said: it is not reserved, or the store
+ * does not answer. */
+bool not_holder_told_reserver(const struct call *call, const char *key);
 
-/* Says of a KEY that the user has not reserved whether it is free, or who has it. Returns
+/* Refuses KEY, which the user has not reserved, and says whether it is free, or who has it. Returns
  * STATUS_NO. */
-int not_holder_say_unreserved(const struct call *call, const char *key);
+int not_holder_refuse_unreserved(const struct call *call, const char *key);
 
 /* Refuses to touch the lock of a run in place of that run. Returns STATUS_NO. */
 int not_holder_refuse_run(const struct call *call, const char *key);
@@ -28,5 +29,5 @@ int not_holder_refuse_run(const struct call *call, const char *key);
 /* Says of each of these KEYs that "owner" has reserved that a request for all of them nests in the
  * reservation, or that this was taken away. all: the request is for all. Says nothing if the store
  * does not answer soon: the next request reports that. */
-void not_holder_tell(const struct settings *settings, const char *const *keys, size_t count,
-                     bool all, const char *owner);
+void not_holder_warn_of_reservations(const struct settings *settings, const char *const *keys,
+                                     size_t count, bool all, const char *owner);

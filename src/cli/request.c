@@ -322,8 +322,9 @@ static int take_owner(struct request *request, const struct call *call)
     for (size_t i = 0; i < keys && !found; i++) /* the same owner has reserved all of them */
         found = reservation_find(&call->settings, request->keys[i], reserved, NULL);
     if (found) {
-        not_holder_tell(&call->settings, request->keys, request->wanted.key_count,
-                        request->wanted.take == 0, reserved);
+        bool wants_all = request->wanted.take == 0;
+        not_holder_warn_of_reservations(&call->settings, request->keys, request->wanted.key_count,
+                                        wants_all, reserved);
         outer = reserved;
     }
     char uuid[OWNER_UUID_SIZE];

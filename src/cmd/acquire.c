@@ -44,7 +44,7 @@ struct acquire {
     struct printer_outcome outcome;
 };
 
-/* Takes the arguments. */
+/* Takes the KEY and the options of the request. */
 static int take_request(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;
@@ -96,8 +96,8 @@ static char *quote_for_shell(const char *value, char *out)
     return stpcpy(out, "'");
 }
 
-/* Writes what is printed of a grant: the owner token, or what a shell evaluates to have it in its
- * environment. */
+/* Writes what is printed of a grant (printer_plan.compose): the owner token, or with --export what
+ * a shell evaluates to have it in its environment. */
 static void compose_text(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
     struct acquire *acquire = arg;
@@ -118,13 +118,15 @@ static void compose_text(void *arg, int64_t lease, const struct lock_grant *gran
     }
 }
 
-/* Closes inherited descriptors: a process that stays behind or waits for long must not keep locks
- * of flock(1) among them. Settings may come from pipes among them, so this follows reading them. */
+/* Takes the lock, and prints the token. With --keep, an agent stays behind as the renewer. */
 static int execute_acquire(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;
 
-    acquire->watch.io.fd = -1;
+    acquire->watch.io.fd = -1; /* nothing is watched yet */
+    /* A process that stays behind or waits for long must not keep a lock of flock(1) among the
+     * inherited descriptors. The settings, which may come from pipes among them, are read by now.
+     */
     say_let_go();
     child_close_inherited();
     int status = request_judge(&acquire->request, call);
@@ -165,16 +167,15 @@ static int execute_acquire(struct call *call)
 
 #define EXIT_SIZE sizeof "(exit 255)"
 
-/* Ends the command. */
+/* Makes eval fail where rlock acquire --export has failed, and frees what it had. */
 static void end_acquire(struct call *call)
 {
     struct acquire *acquire = (struct acquire *)call;
     const char *const *words = (const char *const *)call->argv;
     int failed = call->signal ? 128 + call->signal : call->status;
 
-    /* Makes eval fail where this failed, as eval "" is 0; also if the rest of the command line
-     * makes no sense, or another signal has come. A full pipe takes nothing, and then a signal ends
-     * this. */
+    /* eval "" is 0. The words are searched, as a command line that makes no sense has failed, too.
+     * A full pipe may never take the line: then a signal ends this. */
     if (failed && text_is_among(words, (size_t)call->argc, "--export")) {
         bool room = file_has_room(STDOUT_FILENO, EXIT_SIZE);
         if (!room)

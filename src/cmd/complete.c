@@ -20,7 +20,7 @@ static void offer_word(const char *word, const char *meaning)
     printf("%s\t%s\n", word, meaning ? meaning : "");
 }
 
-/* Offers words that are separated by blanks, each behind "before". */
+/* Offers words that are separated by blanks, each behind "before" ("--option=" or ""). */
 static void offer_words(const char *words, const char *before)
 {
     for (; *words; words += strspn(words, " ")) {
@@ -30,7 +30,7 @@ static void offer_words(const char *words, const char *before)
     }
 }
 
-/* Offers the values that the option can have, and begin with "before". */
+/* Offers the values that the option can have, each behind "before". */
 static void offer_values(const struct option_spec *spec, const char *before)
 {
     char words[400];
@@ -58,7 +58,7 @@ static const struct option_spec *find_option(const struct completion *completion
     return NULL;
 }
 
-/* Offers options. The word begins with '-'. */
+/* Offers options in place of a word that begins with '-'; or values, if it has "=". */
 static void offer_options(const struct completion *completion)
 {
     const char *equals = strchr(completion->word, '=');
@@ -91,11 +91,11 @@ static void offer_operands(const struct completion *completion)
     const char *usage =
         completion->action ? completion->action->wants : completion->command->usage[0];
     const struct command_action *actions = completion->command->actions;
-    size_t given = completion->arguments.word_count - !!completion->action;
+    size_t given = completion->arguments.word_count - !!completion->action; /* beside the verb */
     bool any_number = strstr(usage, "KEY...") || strstr(usage, "GLOB...");
     bool takes_key = any_number || (given == 0 && strstr(usage, "KEY"));
 
-    if (actions && !completion->action) {
+    if (actions && !completion->action) { /* the verb comes first */
         for (; given == 0 && actions->name; actions++)
             offer_word(actions->name, actions->wants);
         return;
@@ -113,6 +113,7 @@ static void offer_operands(const struct completion *completion)
         char fault[256];
         say_set_verbosity(SAY_QUIET);
         if (settings_read(&settings, &completion->arguments, fault, sizeof fault) == STATUS_OK) {
+            /* A subcommand with verbs that take a KEY is about latches. */
             if (settings.address.connect_timeout > PATIENCE_NS)
                 settings.address.connect_timeout = PATIENCE_NS;
             settings.address.server_wait = 0;

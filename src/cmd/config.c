@@ -6,7 +6,8 @@
 #define ORIGIN_COLUMN 40
 #define HIDDEN        "***"
 
-/* Returns the number of bytes; value: NULL: there is none. */
+/* Prints the value of a setting, without its password; nothing for NULL. Returns the number of
+ * bytes. */
 static int print_value(enum setting id, const char *value)
 {
     size_t length;

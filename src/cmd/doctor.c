@@ -63,7 +63,8 @@ static void say_words(const char *said)
         say_detail("doctor: the server said: %s", said);
 }
 
-/* Acquires, renews and releases the lock. Returns the cause why it was not granted. */
+/* Acquires, renews and releases the lock, and adds what was found to the diagnosis. Returns the
+ * cause why the lock was not granted, or CAUSE_NONE. */
 static enum cause try_lock(struct query *query, const struct acquire_request *request,
                            struct diagnosis *diagnosis)
 {
@@ -71,31 +72,31 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
     const struct renew_request renewal = {.lock = request};
     const struct release_request release = {.lock = request, .end.how = LOCK_UNUSED};
     struct answer answer, end = {.verdict = VERDICT_UNKNOWN};
-    int64_t acquired, renewed = 0;
+    int64_t acquire_ns, renew_ns = 0;
 
     query_ask(query, (struct operation){.verb = VERB_ACQUIRE, .acquire = request}, &answer);
-    acquired = time_since(&since);
+    acquire_ns = time_since(&since);
     enum cause cause = answer.cause;
-    bool taken = answer.verdict == VERDICT_GRANTED;
-    if (taken) {
+    bool acquired = answer.verdict == VERDICT_GRANTED;
+    if (acquired) {
         query_renew(query, &renewal, &answer);
-        renewed = time_since(&since);
+        renew_ns = time_since(&since);
     }
     say_words(answer.said);
-    bool granted = answer.verdict == VERDICT_GRANTED;
-    if (granted || answer.maybe_done)
+    bool renewed = answer.verdict == VERDICT_GRANTED;
+    if (renewed || answer.maybe_done)
         query_release(query, &release, &end);
-    if (granted && end.verdict == VERDICT_GRANTED)
+    if (renewed && end.verdict == VERDICT_GRANTED)
         diagnosis_add(diagnosis, "lock", LEVEL_FINE, "",
-                      "acquired in %s, renewed in %s, released in %s", LATENCY_TEXT(acquired),
-                      LATENCY_TEXT(renewed), LATENCY_TEXT(time_since(&since)));
-    else if (granted)
+                      "acquired in %s, renewed in %s, released in %s", LATENCY_TEXT(acquire_ns),
+                      LATENCY_TEXT(renew_ns), LATENCY_TEXT(time_since(&since)));
+    else if (renewed)
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
                       "acquired in %s, renewed in %s, but it could not be released: %s",
-                      LATENCY_TEXT(acquired), LATENCY_TEXT(renewed), end.text);
-    else if (taken)
+                      LATENCY_TEXT(acquire_ns), LATENCY_TEXT(renew_ns), end.text);
+    else if (acquired)
         diagnosis_add(diagnosis, "lock", LEVEL_UNFIT, "",
-                      "acquired in %s, but it could not be renewed: %s", LATENCY_TEXT(acquired),
+                      "acquired in %s, but it could not be renewed: %s", LATENCY_TEXT(acquire_ns),
                       answer.verdict == VERDICT_REFUSED ? "the store no longer has it"
                                                         : answer.text);
     else if (cause == CAUSE_HELD)
@@ -105,8 +106,8 @@ static enum cause try_lock(struct query *query, const struct acquire_request *re
     return cause;
 }
 
-/* Takes the lock without --replicas and --grace: the replicas have a finding of their own, and a
- * checkup must not make others wait. */
+/* Tries the lock of all doctors, without --replicas and --grace: the replicas have a finding of
+ * their own, and a checkup must not make others wait. */
 static void take_trial(struct doctor *doctor)
 {
     const char *key = QUERY_TRIAL_KEY;
@@ -135,19 +136,19 @@ static void take_trial(struct doctor *doctor)
 
 #define VERSIONS_MAX 16
 
-/* The number of holders and waiters with a version of rlock. */
-struct users {
+/* The number of holders and waiters with a version of rlock; 0: the row is free. */
+struct version_users {
     char version[sizeof((struct identity *)NULL)->version];
     size_t count;
 };
 
-/* Counts these parties by the version of their rlock. The last row takes all versions that are too
- * many. */
-static void count_users(struct users users[VERSIONS_MAX], const struct lock_party *parties,
+/* Adds these parties to the row of the version of their rlock. The last row takes all versions that
+ * are too many, under the name of the latest. */
+static void count_users(struct version_users users[VERSIONS_MAX], const struct lock_party *parties,
                         size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct users *one = users;
+        struct version_users *one = users;
         while (one < users + VERSIONS_MAX - 1 && one->count &&
                strcmp(one->version, parties[i].who.version) != 0)
             one++;
@@ -156,10 +157,11 @@ static void count_users(struct users users[VERSIONS_MAX], const struct lock_part
     }
 }
 
-/* Reports which versions hold locks or wait for them: hosts are upgraded one by one. */
+/* Adds findings: which version the store asks for, and which versions hold locks or wait for them,
+ * as hosts are upgraded one by one. */
 static void tell_versions(struct doctor *doctor)
 {
-    struct users users[VERSIONS_MAX] = {{.count = 0}};
+    struct version_users users[VERSIONS_MAX] = {{.count = 0}};
     struct lock_list *list = &doctor->call.list;
     struct answer answer;
     char text[256] = "";

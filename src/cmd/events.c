@@ -43,8 +43,8 @@ static const char *const event_names[TRANSITION_KINDS] = {
     [TRANSITION_LOST] = "lost",         [TRANSITION_EXPIRED] = "expired",
     [TRANSITION_REVOKED] = "revoked",   [TRANSITION_MISSED] = "missed"};
 
-/* Prints a transition as a line for people. Without "by" it tells of runs that this
- * watcher has missed. */
+/* Appends a transition as a line for people. Without "by" it tells of runs that this watcher has
+ * missed. */
 static void print_text(struct strbuf *out, const struct transition *event)
 {
     bool decided = event->kind == TRANSITION_PAUSED || event->kind == TRANSITION_RESUMED;
@@ -56,11 +56,12 @@ static void print_text(struct strbuf *out, const struct transition *event)
         if (event->by->who.label[0])
             strbuf_escape(out, "%s%s", decided ? ": " : ", label ", event->by->who.label);
         const struct lock_party *by = event->by;
-        int64_t took = event->held_ms >= 0 ? event->held_ms : by->waited_ms;
+        bool ends_run = event->held_ms >= 0;
+        int64_t took = ends_run ? event->held_ms : by->waited_ms;
         const char *outcome = OUTCOME_TEXT(&by->end);
         if (took > 0)
             strbuf_printf(out, "  after %s", MS_TEXT(took));
-        if (event->kind == TRANSITION_RELEASED && event->held_ms >= 0 && *outcome)
+        if (event->kind == TRANSITION_RELEASED && ends_run && *outcome)
             strbuf_printf(out, "%s%s", took > 0 ? ", " : "  ", outcome);
         if (event->kind == TRANSITION_REVOKED)
             strbuf_escape(out, "%s", REVOCATION_TEXT(&by->revoked));
@@ -102,7 +103,7 @@ static int print_event(const struct events *events, const struct transition *eve
 }
 
 /* Prints what has changed since the survey before. A waiter that seems to have gone is given time
- * to return. */
+ * to return: until events->queued_by it stays in the list. */
 static int print_changes(struct events *events, const struct lock_list *before)
 {
     struct moment now = moment_now();
@@ -120,12 +121,11 @@ static int print_changes(struct events *events, const struct lock_list *before)
     return status;
 }
 
-/* -- an outage --------------------------------------------------------------------------------- */
-
 /* -- again and again --------------------------------------------------------------------------- */
 
-/* Sets the pause before the next survey, so that surveys take one SHAREth of the time. One may have
- * waited for a store that stood still, so the shorter one of two in a row counts. took: ns. */
+/* Sets the pause before the next survey, so that surveys take one SHAREth of the time. took: ns
+ * that the last one took. It may have waited for a store that stood still, so the shorter one of
+ * two in a row counts. */
 static void note_time(struct events *events, int64_t took)
 {
     int64_t usual = took < events->took ? took : events->took;
@@ -146,8 +146,8 @@ static int tell_missed(const struct events *events)
     return print_event(events, &missed);
 }
 
-/* Surveys the locks, and prints what has happened since the last survey. Returns false with the
- * exit status if the command must end. */
+/* Surveys the locks, and prints what has happened since the last survey; after the first one,
+ * nothing. Returns false with the exit status if the command must end. */
 static bool print_round(struct events *events, bool first, int *status)
 {
     struct lock_watch *locks = &events->locks;
@@ -195,8 +195,8 @@ static void on_output(struct loop_io *io, int what)
     loop_stop(events->call.query.loop);
 }
 
-/* Runs until a fatal signal, and dies of it; or until the store refuses, or the reader of standard
- * output is gone. */
+/* Prints events until a signal kills this process; or until the store refuses, or the reader of
+ * standard output is gone. */
 static int follow_events(struct call *call)
 {
     struct events *events = (struct events *)call;

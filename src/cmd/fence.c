@@ -51,26 +51,27 @@ static int take_wait(struct fence *fence)
     return STATUS_OK;
 }
 
-static int no_token(const struct fence *fence, const char *why, const char *hint)
+static int refuse_token(const struct fence *fence, const char *why, const char *hint)
 {
     command_error(&fence->call, "%s: %s", fence->path, why);
     say_hint("%s", hint);
     return STATUS_CONFIG;
 }
 
-/* Takes the token, from --token or RLOCK_FENCE. Returns an exit status. As --token "$RLOCK_FENCE"
- * passes a variable on, an empty word, or several, are not misuse. */
+/* Takes the token, from --token or RLOCK_FENCE. As --token "$RLOCK_FENCE" passes a variable on, an
+ * empty word, or several, are not misuse. */
 static int take_token(struct fence *fence)
 {
     const char *option = command_value(&fence->call, OPTION_TOKEN);
     const char *word = option ? option : getenv("RLOCK_FENCE");
 
     if (!word || !*word)
-        return no_token(fence, option ? "the token is empty" : "no token: RLOCK_FENCE is not set",
-                        "rlock run sets RLOCK_FENCE; over ssh: --token \"$RLOCK_FENCE\"");
+        return refuse_token(fence,
+                            option ? "the token is empty" : "no token: RLOCK_FENCE is not set",
+                            "rlock run sets RLOCK_FENCE; over ssh: --token \"$RLOCK_FENCE\"");
     if (strchr(word, ' '))
-        return no_token(fence, "several tokens, of several keys",
-                        "--token with the token of the KEY that protects it");
+        return refuse_token(fence, "several tokens, of several keys",
+                            "--token with the token of the KEY that protects it");
     if (decimal_parse(word, 0, INT64_MAX, &fence->token))
         return STATUS_OK;
     if (option)
@@ -150,13 +151,15 @@ static int pass_fence(struct fence *fence)
     return STATUS_OK;
 }
 
-/* Sets RLOCK_FENCE, as the token may have come by --token and the command may need it. */
+/* Runs COMMAND while this process has the file locked, without a store, a lease or a deadline.
+ * Returns the status of the command. */
 static int run_fenced(struct fence *fence)
 {
     char token[24];
     struct run_messages messages;
     struct fenced_outcome outcome;
 
+    /* The token may have come by --token, and the command may need it. */
     snprintf(token, sizeof token, "%" PRId64, fence->token);
     setenv("RLOCK_FENCE", token, 1);
     struct environment environment;

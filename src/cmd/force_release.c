@@ -41,8 +41,8 @@ struct eviction {
     char by[IDENTITY_WORD_MAX + 1], why[IDENTITY_WORD_MAX + 1];
 };
 
-/* Prints how long ago the store heard of a holder. A holder that renews its lease does so every
- * third of it. */
+/* Prints how long ago the store heard of a holder. Returns "out". A holder renews its lease every
+ * third of it, so it has missed a renewal after half of it. */
 static const char *print_heard(const struct lock_party *holder, char out[120])
 {
     const char *heard = MS_TEXT(holder->heard_ms);
@@ -52,13 +52,13 @@ static const char *print_heard(const struct lock_party *holder, char out[120])
     else if (holder->heard_ms <= (holder->heard_ms + holder->left_ms) / 2)
         snprintf(out, 120, "heard from %s ago", heard);
     else if (holder->age_ms - holder->heard_ms < 1000)
-        snprintf(out, 120, "not heard from since");
+        snprintf(out, 120, "not heard from since"); /* it was acquired, which was said before */
     else
         snprintf(out, 120, "not heard from for %s: it may be dead", heard);
     return out;
 }
 
-/* Words who holds the lock, since when, and for how long at least. */
+/* Appends a line: who holds the lock, since when, and for how long at least. */
 static void show_holder(struct strbuf *out, const char *key, const struct lock_party *holder)
 {
     const char *label = holder->who.label, *labelled = *label ? ", label " : "";
@@ -122,13 +122,14 @@ static void show_holders(const struct eviction *eviction, const struct lock_view
 
 /* Returns the moment when the leases of the holders that were asked have ended, whatever the
  * server's clock does meanwhile: from then on none of them relies on its grant. */
-static struct moment over_at(const struct answer *answer)
+static struct moment leases_end(const struct answer *answer)
 {
     int64_t left = answer->refused.left_ms * NS_PER_MS;
 
     return moment_plus(moment_now(), left + left / 100 + NS_PER_SEC);
 }
 
+/* Whether the store has asked the holders to release the lock, and they still have it. */
 static bool is_asked(const struct answer *answer)
 {
     return answer->verdict == VERDICT_REFUSED && answer->cause == CAUSE_REVOKED;
@@ -140,15 +141,17 @@ static bool is_away(const struct answer *answer)
     return answer->verdict == VERDICT_UNKNOWN && cause_may_pass(answer->cause);
 }
 
-/* Waits until the holders that were asked have released the lock, or their leases have ended. A
- * store that is away is waited for as long: they may have heard of the request. */
+/* Waits until the holders that were asked have released the lock, or their leases have ended: asks
+ * the store again and again, from then on to take it (FORCE_ASKED_OVER). A store that is away is
+ * waited for as long: they may have heard of the request. *answer: the first answer; then the
+ * last, which the caller reports if it is not GRANTED. */
 static void await_release(struct eviction *eviction, struct force_request *request,
                           struct answer *answer)
 {
     char who[DESCRIBE_PARTY_SIZE];
     int64_t pause = LOOK_FIRST_NS, left_ms = answer->refused.left_ms;
-    struct moment over = over_at(answer);
-    bool told = false;
+    struct moment over = leases_end(answer);
+    bool told_away = false;
 
     if (answer->refused.holders > 1)
         snprintf(who, DESCRIBE_PARTY_SIZE, "%" PRId64 " holders", answer->refused.holders);
@@ -165,12 +168,12 @@ static void await_release(struct eviction *eviction, struct force_request *reque
         if (is_asked(answer)) {
             /* This is a later acquisition than the one that was asked first. */
             if (answer->refused.left_ms > left_ms || request->how == FORCE_ASKED_OVER)
-                over = over_at(answer);
+                over = leases_end(answer);
             left_ms = answer->refused.left_ms;
-        } else if (!told) {
+        } else if (!told_away) {
             say_warning("%s: %s; trying again", request->key, answer->text);
         }
-        told |= is_away(answer);
+        told_away |= is_away(answer);
         loop_run_for(eviction->call.query.loop, pause);
         pause = pause * 3 / 2 < LOOK_LAST_NS ? pause * 3 / 2 : LOOK_LAST_NS;
         request->how = moment_reached(over, moment_now()) ? FORCE_ASKED_OVER : FORCE_ASK_AGAIN;
@@ -179,6 +182,7 @@ static void await_release(struct eviction *eviction, struct force_request *reque
     }
     if (answer->verdict != VERDICT_GRANTED)
         return;
+    /* The last lease that was seen could not end between two looks. */
     if (left_ms * NS_PER_MS > LOOK_LAST_NS && request->how == FORCE_ASK_AGAIN)
         say_warning("%s was released by %s", request->key, who);
     else
@@ -233,6 +237,7 @@ static int force_holders(struct eviction *eviction, const struct lock_view *lock
     struct answer answer;
 
     for (size_t i = 0; i < count; i++) {
+        /* A lease counts from when the store last heard of its holder. */
         int64_t lease = (holders[i]->heard_ms + holders[i]->left_ms) * NS_PER_MS;
         owners[i] = holders[i]->owner;
         if (!holders[i]->reserved && lease > request.lease)
@@ -252,7 +257,7 @@ static int force_holders(struct eviction *eviction, const struct lock_view *lock
     return STATUS_OK;
 }
 
-/* Shows the holders that are meant and asks on the terminal; then releases the lock. */
+/* Shows the holders that are meant and asks on the terminal; then takes the lock from them. */
 static int evict_holders(struct eviction *eviction, const char *key)
 {
     struct lock_view free_lock = {.key = key};
@@ -264,7 +269,7 @@ static int evict_holders(struct eviction *eviction, const char *key)
     if (answer.verdict != VERDICT_GRANTED)
         return command_refused(&eviction->call, &answer);
     lock = lock ? lock : &free_lock;
-    const struct lock_party **holders FREED =
+    const struct lock_party **holders FREED = /* those that are meant */
         mem_zeroed((lock->holder_count + 1) * sizeof *holders);
     bool idle_queue = lock->holder_count == 0 && lock->waiter_count > 0 &&
                       command_has(&eviction->call, OPTION_PURGE);
@@ -321,6 +326,7 @@ static int evict_foreign(struct eviction *eviction, const char *key)
     struct answer answer;
     char token[OWNER_SIZE];
 
+    /* Without an owner, this only asks which token has the mirror. */
     query_ask(&eviction->call.query, (struct operation){.verb = VERB_FORCE, .force = &request},
               &answer);
     if (answer.verdict == VERDICT_GRANTED)
@@ -381,7 +387,8 @@ static int check_eviction(struct call *call)
     return status;
 }
 
-/* Returns the worst status of all keys: an error of the store weighs more than a plain no. */
+/* Takes the locks of all KEYs away, one after the other. Returns the worst status of all: an error
+ * of the store, the larger number, weighs more than a plain no. */
 static int evict_all(struct call *call)
 {
     struct eviction *eviction = (struct eviction *)call;

@@ -19,8 +19,8 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
-/* Marks the servers, or makes the tables. One that is within its grace is not marked without
- * --force. */
+/* Marks the servers, or makes the tables, with rights for the user (--grant; NULL: none). A server
+ * that is within its grace is not marked without --force. */
 static int mark_servers(struct call *call, const char *user)
 {
     struct mark_request request = {.force = command_has(call, OPTION_FORCE), .user = user};
@@ -39,7 +39,8 @@ static int mark_servers(struct call *call, const char *user)
     return STATUS_OK;
 }
 
-/* Takes X.Y.Z from the front of *text as one number. -1: it is not a version. */
+/* Takes X.Y.Z from the front of *text and returns it as one number, which is larger for a later
+ * version. -1: it is not a version. */
 static int64_t take_version(const char **text)
 {
     int64_t number = 0, part;
@@ -64,6 +65,7 @@ static int set_minimum(struct call *call, const char *version)
     bool too_old = take_version(&own) < minimum;
     struct answer answer;
 
+    /* The options of this command but this one, and --force where there is something to force. */
     for (int id = OPTION_FORCE; id < OPTION_MINIMUM; id++)
         if (command_has(call, id) && !(id == OPTION_FORCE && too_old))
             return command_misused(call, "--minimum-version does nothing else: give the "

@@ -61,8 +61,8 @@ struct latch {
 
 /* -- requests -------------------------------------------------------------------------------- */
 
-/* Asks until "end"; the store is closed if a signal comes first, which is in latch->call.signal
- * then. */
+/* Asks until "end", and keeps the answer in latch->answer. The store is closed if a signal comes
+ * first, which is in latch->call.signal then. */
 static void ask_latch(struct latch *latch, enum latch_verb verb, struct moment end)
 {
     struct answer answer; /* meanwhile the line about the wait shows the one before */
@@ -94,7 +94,7 @@ static int catch_signals(struct latch *latch)
 {
     struct inherited inherited;
 
-    say_set_job(getpgrp());
+    say_set_job(getpgrp()); /* the line is drawn in the foreground only */
     return command_catch_signals(&latch->call, &inherited, on_signal);
 }
 
@@ -128,8 +128,8 @@ static int report_answer(const struct latch *latch, enum latch_no no)
 
 /* -- the verbs ------------------------------------------------------------------------------- */
 
-/* Asks for one count. Without an id of the user's, a word of this call's own is one, so that asking
- * twice counts once. */
+/* Counts the latch down once; the answer is in latch->answer. Without an id of the user's, a word
+ * of this call's own is one, so that asking twice counts once. */
 static void count_latch(struct latch *latch)
 {
     latch->request.unnamed = !latch->request.id;
@@ -242,8 +242,8 @@ static void compose_status(void *arg, size_t columns, char *line, size_t size)
                  BRIEF_TEXT(latch->key, 120));
 }
 
-/* The latch may have changed: looks again. The answer to a question that is under way takes account
- * of it. */
+/* Called by the store (store_events): the latch may have changed. Looks again; but the answer to a
+ * question that is under way takes account of the change. */
 static void on_poked(void *arg)
 {
     struct latch *latch = arg;
@@ -253,6 +253,8 @@ static void on_poked(void *arg)
         loop_stop(latch->call.query.loop);
 }
 
+/* The latch, as a look shows it. DECIDED: it is open, or the answer is an error that ends the
+ * wait. */
 enum sight { CLOSED, VANISHED, DECIDED };
 
 /* Reads the latest answer. A missing latch does not count as open, nor does one that is not the one
@@ -284,9 +286,9 @@ static void await_news(struct latch *latch, struct moment due)
     }
 }
 
-/* Asks for the latch until it is open, or time is over. The first look does not listen: it costs
- * less, and the latch may be open. All later ones listen, so that nothing goes unnoticed in
- * between. Returns when the latch is not waited for any more. */
+/* Asks for the latch until it is not waited for any more (read_state()), time is over or a signal
+ * came. Where the latch is likely to be open, at first, after a poke and at the end, a look costs
+ * less as it does not listen; one that listens follows at once, so that nothing goes unnoticed. */
 static void look_until(struct latch *latch, struct moment until)
 {
     struct latch_request *request = &latch->request;
@@ -306,12 +308,13 @@ static void look_until(struct latch *latch, struct moment until)
             now = moment_plus(now, jitter_spread(LOOK_NS, SPREAD_NS));
             await_news(latch, moment_min(now, until));
         }
-        request->listen =
-            !request->listen || !(latch->poked || moment_reached(until, moment_now()));
+        bool may_be_open = latch->poked || moment_reached(until, moment_now());
+        request->listen = !request->listen || !may_be_open;
     }
 }
 
-/* Says that the latch is not open, or with --quiet nothing if it was not to be waited for. */
+/* Says that the latch is not open. With --quiet a plain no is enough if it was not to be waited
+ * for. */
 static int report_closed(struct latch *latch)
 {
     const struct latch_state *state = &latch->answer.granted.latch;
@@ -325,7 +328,7 @@ static int report_closed(struct latch *latch)
     return STATUS_NOT_ACQUIRED;
 }
 
-/* Waits until the latch is open, the time is up, or a signal came. Returns the exit status. */
+/* Waits until the latch is open, the time is up, or a signal came, which call.signal has then. */
 static int wait_until_open(struct latch *latch)
 {
     static const struct store_events events = {.poked = on_poked};
@@ -353,9 +356,8 @@ static int wait_until_open(struct latch *latch)
 
 /* -- run ------------------------------------------------------------------------------------- */
 
-/* Counts down the latch, if it is the one that was there before the command. As the command
- * succeeded, the store is waited for as long as if it had answered before. A signal that ends this
- * is the call's status, so STATUS_OK is returned then. */
+/* Counts down the latch after the command has succeeded, if it is the one that was there before
+ * (word). A signal that ends this is the call's status, so STATUS_OK is returned then. */
 static int count_success(struct latch *latch, const char *word)
 {
     struct query *query = &latch->call.query;
@@ -365,6 +367,7 @@ static int count_success(struct latch *latch, const char *word)
     if (catch_signals(latch) != STATUS_OK)
         return STATUS_SYSTEM;
     loop_run_for(query->loop, 0); /* notices a connection that was closed meanwhile */
+    /* The store has answered, but may be away for as long as at the start: the command is done. */
     if (query->outage.longest < query->server_wait)
         query->outage.longest = query->server_wait;
     if (latch->call.signal) {
@@ -391,7 +394,8 @@ static int count_success(struct latch *latch, const char *word)
     return status;
 }
 
-/* Looks for the latch first. The command runs under no lock, and counts if it succeeds. */
+/* Looks for the latch first, as the command may be long. It runs under no lock, and is counted if
+ * it succeeds. */
 static int run_command(struct latch *latch)
 {
     struct environment environment;
@@ -434,9 +438,11 @@ static const struct command_action actions[] = {
     {"delete", "KEY", {0}, false, 1, 1, false},
     {0}};
 
+/* The functions of these actions, in the same order. */
 static int (*const acts[])(struct latch *) = {
     set_latch, count_down, run_command, wait_until_open, show_latch, list_latches, delete_latch};
 
+/* Checks KEY, N and the values of options, and fills in the request. */
 static int check_values(struct latch *latch)
 {
     struct call *call = &latch->call;

@@ -27,7 +27,7 @@ static int check_number(struct call *call)
     return STATUS_OK;
 }
 
-static int no_limit(const char *key)
+static int refuse_no_limit(const char *key)
 {
     say_warning("limit: no limit is stored for %s", key);
     return STATUS_NO;
@@ -50,13 +50,13 @@ static int execute_limit(struct call *call)
         if (answer.verdict != VERDICT_GRANTED)
             return command_refused(call, &answer);
         if (!lock || !lock->limited)
-            return no_limit(request.key);
+            return refuse_no_limit(request.key);
         printf("%u\n", lock->stored_limit);
         return command_flush();
     }
     query_adjust(&call->query, &request, &answer);
     if (answer.cause == CAUSE_ABSENT)
-        return no_limit(request.key);
+        return refuse_no_limit(request.key);
     if (answer.verdict != VERDICT_GRANTED) {
         int status = command_refused_about(call, request.key, &answer);
         if (answer.maybe_done)

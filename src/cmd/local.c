@@ -34,7 +34,8 @@ struct usage {
     size_t held, waiting;
 };
 
-/* Asks by the socket, as "local:" would start a server. */
+/* Counts the locks of the server, which is asked by its socket, as "local:" would start one. False:
+ * *answer says why not. */
 static bool count_locks(const struct local *local, struct usage *usage, struct answer *answer)
 {
     const struct url url = local_url(&local->place);
@@ -99,7 +100,7 @@ static int stop_server(const struct local *local)
 /* Stops the server, while no other process can start it. */
 static int stop_local(struct local *local)
 {
-    int held = local_hold(&local->place, HOLD_NS);
+    int held = local_hold(&local->place, HOLD_NS); /* the descriptor of a locked file */
 
     if (held < 0) {
         command_error(&local->call, "%s/lock: %s", local->place.directory,
@@ -135,7 +136,7 @@ static int show_server(struct local *local)
     return command_flush();
 }
 
-/* Stops or shows the local server. That there is none is what "stop" wants. */
+/* Stops or shows the local server. */
 static int execute_local(struct call *call)
 {
     struct local *local = (struct local *)call;
@@ -148,7 +149,7 @@ static int execute_local(struct call *call)
         command_error(call, "%s", fault);
         return STATUS_UNAVAILABLE;
     }
-    if (stops)
+    if (stops) /* there never was a server */
         return STATUS_OK;
     say_warning("no local server runs");
     return STATUS_NO;

@@ -14,6 +14,7 @@ static const struct option_spec options[] = {
     SETTINGS_OPTIONS,
     {0}};
 
+/* Prints the text, or replaces the file of --output by it. */
 static int write_metrics(const struct call *call, struct strbuf *text)
 {
     const char *output = command_value(call, OPTION_OUTPUT);
@@ -37,7 +38,7 @@ static int check_metrics(struct call *call)
     return STATUS_OK;
 }
 
-/* Tells the readers of the metrics, too, that the store is away. */
+/* Prints the metrics of the locks; also when the store is away, as their readers must learn it. */
 static int execute_metrics(struct call *call)
 {
     bool memory = store_can(&call->settings.address, STORE_MEMORY);

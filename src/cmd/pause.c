@@ -16,7 +16,8 @@ struct pause {
     struct adjust_request request;
 };
 
-/* Sets what is changed, and of what: one lock or a GLOB, which not every store can pause. */
+/* Notes what the command changes: the pause of one lock, or that of a GLOB, which needs a store
+ * that has them. */
 static void choose_change(struct pause *pausing, enum adjustment what)
 {
     pausing->request.what = what;
@@ -24,7 +25,7 @@ static void choose_change(struct pause *pausing, enum adjustment what)
     pausing->call.needs = pausing->request.glob ? STORE_GLOB_PAUSES : 0;
 }
 
-/* Says whose pause is replaced, and whether the KEY was ever used. */
+/* Warns before a pause of one that it replaces, and of a KEY that was never used. */
 static void tell_present(struct pause *pausing)
 {
     const char *name = pausing->call.command->name, *key = pausing->request.key;

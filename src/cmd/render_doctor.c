@@ -7,6 +7,7 @@
 
 #define TEXT_AT 24 /* where the text begins in its line */
 
+/* Returns what to do about a finding: the words of its hint, or its own; "": nothing. */
 static const char *advice_of(const struct finding *finding)
 {
     return finding->hint ? hint_words(CAUSE_NONE, finding->hint) : finding->advice;

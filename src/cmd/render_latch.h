@@ -15,6 +15,7 @@ struct latch_ids {
 void latch_ids_add(void *arg, const char *id);
 void latch_ids_free(struct latch_ids *ids);
 
+/* One latch with the ids that it has counted. */
 void render_latch(struct strbuf *out, const char *key, const struct latch_state *latch,
                   const struct latch_ids *ids);
 void render_latch_json(struct strbuf *out, const char *key, const struct latch_state *latch,

@@ -23,12 +23,13 @@ struct renew_release {
     const char *key, *owner;
     char reserved[OWNER_SIZE];   /* the owner, if the user has reserved the key */
     int64_t until_ms;            /* reserved: its end, ms since 1970 */
-    char holder[OWNER_SIZE];     /* an ancestor of the owner */
+    char holder[OWNER_SIZE];     /* the owner or its ancestor that holds the key */
     struct acquire_request lock; /* of the owner, or of its ancestor that holds the key */
 };
 
-/* Finds this user's reservation of the key, and makes it the owner that is acted for. */
-static bool find_reservation(struct renew_release *action)
+/* Makes the owner of this user's reservation of the key the one that is acted for. False: the user
+ * has not reserved it. */
+static bool take_reservation(struct renew_release *action)
 {
     bool found =
         reservation_find(&action->call.settings, action->key, action->reserved, &action->until_ms);
@@ -38,8 +39,8 @@ static bool find_reservation(struct renew_release *action)
     return found;
 }
 
-/* Finds the owner: --owner, else RLOCK_OWNER, else the user's own reservation of the KEY. Without
- * one, the user is told who has reserved the KEY, or has the lock. */
+/* Finds the owner: --owner, else RLOCK_OWNER, else the user's own reservation of the KEY. Returns
+ * STATUS_OK; or the status of a refusal, which says who has reserved the KEY, or has the lock. */
 static int take_owner(struct renew_release *action)
 {
     const char *option = command_value(&action->call, OPTION_TOKEN);
@@ -47,11 +48,11 @@ static int take_owner(struct renew_release *action)
 
     action->owner = owner;
     if (!option && (!owner || !*owner)) {
-        if (find_reservation(action))
+        if (take_reservation(action))
             return STATUS_OK;
         if (action->call.command == &command_release)
-            return not_holder_say_unreserved(&action->call, action->key);
-        if (not_holder_say_reserved(&action->call, action->key))
+            return not_holder_refuse_unreserved(&action->call, action->key);
+        if (not_holder_told_reserver(&action->call, action->key))
             return STATUS_NO;
         command_error(&action->call, "no owner token");
         say_hint("--owner TOKEN or RLOCK_OWNER; rlock acquire prints it");
@@ -66,7 +67,7 @@ static int take_owner(struct renew_release *action)
     return STATUS_CONFIG;
 }
 
-/* Whether a run in which the owner nests holds the lock. */
+/* Whether a run in which the owner nests holds the lock. lock: NULL if it is free. */
 static bool is_inside_run(const struct lock_view *lock, const char *owner)
 {
     for (size_t i = 0; lock && i < lock->holder_count; i++) {
@@ -78,7 +79,8 @@ static bool is_inside_run(const struct lock_view *lock, const char *owner)
     return false;
 }
 
-/* Finds the owner, opens the store and finds the holder. */
+/* Opens the store, and finds which owner the request is for: the one that is named or reserved; or
+ * its nearest ancestor that has acquired the lock, which is action->lock.owner then. */
 static int find_holder(struct renew_release *action)
 {
     struct answer answer;
@@ -91,28 +93,29 @@ static int find_holder(struct renew_release *action)
         status = command_open(&action->call);
     if (status != STATUS_OK)
         return status;
-    bool plain = owner_is_acquired(action->owner) && !strchr(action->owner, '.');
+    bool acquired = owner_is_acquired(action->owner);
+    bool has_ancestors = strchr(action->owner, '.');
 
-    if (plain || action->owner == action->reserved)
+    if ((acquired && !has_ancestors) || action->owner == action->reserved)
         return STATUS_OK;
     const struct lock_view *lock =
         query_read_lock(&action->call.query, action->key, &action->call.list, &answer);
-    if (answer.verdict == VERDICT_GRANTED) {
-        char *holder = action->holder;
-        const struct lock_party *party;
-        strcpy(holder, action->owner);
-        do {
-            party = lock ? lock_holder_of(lock, holder) : NULL;
-        } while (!party && owner_acquired_in(holder, holder));
-        bool acquired = owner_is_acquired(action->owner);
-        if (party ? !acquired && !party->reserved : is_inside_run(lock, action->owner))
-            return not_holder_refuse_run(&action->call, action->key);
-        if (!party && !acquired && !command_has(&action->call, OPTION_TOKEN))
-            find_reservation(action);
-        action->lock.owner = party ? holder : action->owner;
-        return STATUS_OK;
-    }
-    return command_refused(&action->call, &answer);
+    if (answer.verdict != VERDICT_GRANTED)
+        return command_refused(&action->call, &answer);
+    char *holder = action->holder;
+    const struct lock_party *party; /* the holder's entry; NULL: none of them holds the lock */
+    strcpy(holder, action->owner);
+    do {
+        party = lock ? lock_holder_of(lock, holder) : NULL;
+    } while (!party && owner_acquired_in(holder, holder));
+    bool is_of_run = party ? !acquired && !party->reserved : is_inside_run(lock, action->owner);
+    if (is_of_run)
+        return not_holder_refuse_run(&action->call, action->key);
+    /* RLOCK_OWNER is that of a run of other KEYs, so the reservation is meant. */
+    if (!party && !acquired && !command_has(&action->call, OPTION_TOKEN))
+        take_reservation(action);
+    action->lock.owner = party ? holder : action->owner;
+    return STATUS_OK;
 }
 
 /* Reports a REFUSED or UNKNOWN answer. Returns the exit status. */
@@ -183,7 +186,7 @@ static int release_lock(struct call *call)
     if (status != STATUS_OK)
         return status;
     action->lock.lease = call->settings.lease; /* so long others wait, if it was forgotten */
-    /* The same owner makes its reservation anew. */
+    /* The owner of a reservation acquires again: a late release must not end a later one. */
     request.in_time = !owner_is_acquired(action->lock.owner);
     query_release(&call->query, &request, &answer);
     /* The file of a reservation that was taken away stays, so that this is reported each time. */

@@ -30,7 +30,8 @@ static int check_reservation(struct call *call)
     return command_check_duration(call, call->arguments.words[1], &reserve->length);
 }
 
-static int not_kept(const struct reserve *reserve, const char *fault)
+/* Reports that the user's file of the reservation cannot be kept. */
+static int refuse_file(const struct reserve *reserve, const char *fault)
 {
     command_error(&reserve->call, "%s: %s", reserve->key, fault);
     return STATUS_SYSTEM;
@@ -73,7 +74,7 @@ static void acquire_reservation(struct reserve *reserve, bool had, struct printe
     run_messages_of_request(&messages, &plan.agent.keeper.request, &reserve->call.settings);
     request_plan(&wanted, &reserve->call.settings, &messages.events, &plan.agent);
     plan.agent.keeper.renew = false;
-    plan.agent.keeper.reused = true;
+    plan.agent.keeper.reused = true; /* all reservations of the user have one owner */
     printer_run(&plan, outcome);
 }
 
@@ -95,8 +96,8 @@ static bool runs_inside(const struct reserve *reserve, const struct lock_party *
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS);
 }
 
-/* Refuses a reservation that would wait for the run that waits for it. If the store does not answer
- * now, the acquisition reports it. */
+/* Refuses a reservation that would wait for the run that waits for it. Returns STATUS_OK for any
+ * other; also if the store does not answer now, as the acquisition reports that. */
 static int check_outside(struct reserve *reserve)
 {
     const struct lock_view *lock = NULL;
@@ -118,8 +119,9 @@ static int check_outside(struct reserve *reserve)
     return STATUS_OK;
 }
 
-/* Tells until when the key is reserved. An end that is sooner than before is told everywhere:
- * perhaps DUR was meant to be added. */
+/* Tells until when the key is reserved. was_left: ns that an earlier reservation had left; 0: there
+ * was none. An end that is sooner than before is told to scripts, too: perhaps DUR was meant to be
+ * added. */
 static void confirm_end(const struct reserve *reserve, int64_t was_left)
 {
     int64_t now_ms = clock_wall() / NS_PER_MS;
@@ -141,13 +143,14 @@ static int make_reservation(struct call *call)
     struct reserve *reserve = (struct reserve *)call;
     struct printer_outcome outcome;
     char fault[256];
-    int64_t fresh;
+    int64_t fresh; /* until when, if the user had not reserved the key before; or 0 */
 
+    /* A wait may be long, and must not keep a lock of flock(1) among the inherited descriptors. */
     say_let_go();
     child_close_inherited();
     if (!reservation_begin(&call->settings, reserve->key, reserve->length, reserve->owner, &fresh,
                            fault, sizeof fault))
-        return not_kept(reserve, fault);
+        return refuse_file(reserve, fault);
     outcome = (struct printer_outcome){.status = check_outside(reserve)};
     if (outcome.status == STATUS_OK)
         acquire_reservation(reserve, !fresh, &outcome);
@@ -190,8 +193,9 @@ static const struct not_holder_words words = {
     .by = "held by",
     .gone = "reserved by you: it was released, or its time is over"};
 
-/* Whether the command runs inside a run that holds KEY: its guards count on the lease. */
-static bool ask_if_of_run(struct reserve *reserve)
+/* Asks the store whether this command runs inside a run that holds KEY: the guards of that count on
+ * the lease. */
+static bool is_inside_run(struct reserve *reserve)
 {
     const char *owner = getenv("RLOCK_OWNER");
     const struct lock_view *lock;
@@ -226,7 +230,7 @@ static int renew_reservation(struct reserve *reserve, int64_t until_ms)
     if (answer.verdict == VERDICT_GRANTED) {
         if (!reservation_save(&reserve->call.settings, reserve->key, reserve->owner,
                               reserve->length, fault, sizeof fault))
-            return not_kept(reserve, fault);
+            return refuse_file(reserve, fault);
         confirm_end(reserve, until_ms * NS_PER_MS - clock_wall());
         return STATUS_OK;
     }
@@ -237,7 +241,8 @@ static int renew_reservation(struct reserve *reserve, int64_t until_ms)
     return command_refused_about(&reserve->call, reserve->key, &answer);
 }
 
-/* Extends this user's reservation; within a run of the lock there is none to extend. */
+/* Extends this user's reservation. Inside a run of the lock it is the run's owner that counts, and
+ * its lease is not for this command to change. */
 static int extend_reservation(struct call *call)
 {
     struct reserve *reserve = (struct reserve *)call;
@@ -246,10 +251,10 @@ static int extend_reservation(struct call *call)
 
     if (status != STATUS_OK)
         return status;
-    if (ask_if_of_run(reserve))
+    if (is_inside_run(reserve))
         return not_holder_refuse_run(call, reserve->key);
     if (!reservation_find(&call->settings, reserve->key, reserve->owner, &until_ms))
-        return not_holder_say_unreserved(call, reserve->key);
+        return not_holder_refuse_unreserved(call, reserve->key);
     return renew_reservation(reserve, until_ms);
 }
 

@@ -67,8 +67,9 @@ struct run {
 
 /* -- the report ------------------------------------------------------------------------------- */
 
-/* Prepares a report to the open descriptor that "text" names. The command does not inherit it,
- * except for 0 to 2, of which a copy is kept. Returns NULL, or what is wrong with the text. */
+/* Gives *report_fd the descriptor for the report: the open one that "text" names, which the command
+ * does not inherit; or a copy of 0 to 2, which it does. Returns NULL, or what is wrong with the
+ * text, a constant. */
 static const char *report_open(int *report_fd, const char *text)
 {
     int64_t number;
@@ -113,7 +114,8 @@ static struct lock_end end_of(const struct supervisor_outcome *outcome)
     return end;
 }
 
-/* Puts one value for one key, or an array for several. */
+/* Adds a member with a value for each key held: that value for one key, an array for several. Takes
+ * the values over. */
 static void put_each(json_t *object, const char *name, json_t *const *values, size_t count)
 {
     json_t *array = count == 1 ? values[0] : jansson.array();
@@ -146,8 +148,7 @@ static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
         put_each(object, "slot", slots, granted ? held.count : 1);
 }
 
-/* Writes the line. While it is not read, what asks this process to end does end it: the lock is
- * released, and the command has had its signals. Returns 0, or an errno. */
+/* Writes the line of --report-fd after the run. Returns 0, or an errno. */
 static int report_write(int fd, const struct supervisor_outcome *outcome,
                         const struct acquire_request *request)
 {
@@ -167,6 +168,7 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
     put_lock(object, outcome, request);
     json_write(&line, object);
     sigaction(SIGPIPE, &ignore, &before);
+    /* The write waits for the reader. Signals end this process meanwhile: the lock is released. */
     if (!file_has_room(fd, line.size))
         child_let_end();
     int error = file_write(fd, line.text, line.size);
@@ -176,7 +178,8 @@ static int report_write(int fd, const struct supervisor_outcome *outcome,
 
 /* -- the command line -------------------------------------------------------------------------- */
 
-/* Whether a word was "--". */
+/* Whether a word was "--" before a text program made other dashes of it: it has nothing but dashes,
+ * and one of those. */
 static bool was_dashes(const char *word)
 {
     const char *rest = word + strspn(word, "-");
@@ -189,9 +192,9 @@ static bool was_dashes(const char *word)
     return found > 0 && !*rest;
 }
 
-/* Shows the line as it was before it was pasted, or else "instead"; false if nothing of it looks
- * so. */
-static bool restored_dashes(const struct call *call, const char *instead)
+/* Reports a "--" that a text program has changed, and hints at the line as it was before, or at
+ * "instead" (command_hint_line()). False: there is none. */
+static bool report_changed_dashes(const struct call *call, const char *instead)
 {
     static char dashes[] = "--";
     struct strbuf line ENDED_BY(strbuf_free) = {0};
@@ -208,14 +211,14 @@ static bool restored_dashes(const struct call *call, const char *instead)
     return true;
 }
 
-/* Asks for a "--". The command follows the key, as with flock(1). Shows the line as it should
- * be. */
-static int want_dashes(const struct call *call)
+/* Refuses a line without a "--", where COMMAND follows KEY as with flock(1), and hints at the line
+ * as it should be. Returns STATUS_USAGE. */
+static int refuse_without_dashes(const struct call *call)
 {
     const struct arguments *given = &call->arguments;
     struct strbuf line ENDED_BY(strbuf_free) = {0};
     char instead[64];
-    size_t second = SIZE_MAX;
+    size_t second = SIZE_MAX; /* where the second word stands, the first of COMMAND */
 
     snprintf(instead, sizeof instead, "%s [OPTIONS] KEY -- COMMAND", call->command->name);
     for (int i = 1; i < call->argc; i++) {
@@ -223,7 +226,7 @@ static int want_dashes(const struct call *call)
         if (given->word_count > 1 && call->argv[i] == given->words[1])
             second = (size_t)i;
     }
-    if (restored_dashes(call, instead))
+    if (report_changed_dashes(call, instead))
         return STATUS_USAGE;
     args_print(call->argv, (size_t)call->argc, second, &line);
     command_error(call, "no COMMAND: put -- before it");
@@ -239,18 +242,18 @@ static int parse_run(struct call *call)
     bool fine = args_parse(call->argc, call->argv, options, &call->arguments);
     const struct given_option *shell = command_option(call, OPTION_SHELL);
     const char *const *words = (const char *const *)call->argv;
-    bool is_meant = shell; /* the -c of rlock, not of a COMMAND */
+    bool shell_is_meant = shell; /* a -c of rlock, not of a COMMAND whose "--" was changed */
 
     if (command_has(call, OPTION_HELP))
         return STATUS_OK;
     for (size_t i = 0; i < given->word_count; i++)
-        is_meant &= !was_dashes(given->words[i]);
-    if (given->word_count > 1 && !is_meant && !text_is_among(words, (size_t)call->argc, "--"))
-        return want_dashes(call);
+        shell_is_meant &= !was_dashes(given->words[i]);
+    if (given->word_count > 1 && !shell_is_meant && !text_is_among(words, (size_t)call->argc, "--"))
+        return refuse_without_dashes(call);
     if (!fine)
         return command_misused(call, "%s", given->fault);
     if (given->word_count == 0) {
-        char fault[256];
+        char fault[256]; /* a wrong value of an option is reported before the missing KEY */
         if (settings_read(&call->settings, &call->arguments, fault, sizeof fault) == STATUS_USAGE)
             return command_misused(call, "%s", fault);
         return command_misused(call, "no KEY");
@@ -264,7 +267,7 @@ static int parse_run(struct call *call)
     if (shell && given->command && *given->command)
         return command_misused(call, "either -c or a COMMAND after --, not both");
     if (!shell && !given->command)
-        return want_dashes(call);
+        return refuse_without_dashes(call);
     if (!shell && !*given->command)
         return command_misused(call, "no COMMAND after --");
     if (!shell && !**given->command)
@@ -285,7 +288,7 @@ static void doubt_keys(const struct call *call)
         }
 }
 
-/* Takes the arguments. `rlock read` is `rlock run --read`, and `write` likewise. */
+/* Takes the KEYs and the options of the request. */
 static int take_request(struct call *call)
 {
     struct run *run = (struct run *)call;
@@ -301,7 +304,7 @@ static int take_request(struct call *call)
 
 /* -- the run ----------------------------------------------------------------------------------- */
 
-/* Fills in the plans of supervisor and agent, which start with these. */
+/* Fills in the plans that the supervisor and the agent follow. */
 static void fill_plan(struct run *run)
 {
     const struct settings *settings = &run->call.settings;
@@ -322,7 +325,7 @@ static void fill_plan(struct run *run)
 }
 
 /* Runs the command as the supervisor, and writes the report. Until supervisor_run() nothing is
- * opened at the store. Returns the exit status; after a signal, call->signal has it as well. */
+ * opened at the store. After a signal that ended the run, call->signal has it. */
 static int execute_run(struct call *call)
 {
     struct run *run = (struct run *)call;

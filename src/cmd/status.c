@@ -35,8 +35,8 @@ static const struct option_spec options[] = {
 
 struct view {
     struct call call;
-    bool in_full, quiet;
-    int64_t every; /* ns; 0: once */
+    bool in_full, quiet; /* a line for each holder and waiter; only the exit status */
+    int64_t every;       /* ns; 0: once */
     struct lock_watch locks;
 
     /* --watch. */
@@ -96,7 +96,8 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
     }
 }
 
-/* Tells which names match nothing. A GLOB may be mistyped. Misfits are told otherwise. */
+/* Tells which GLOBs match nothing, as they may be mistyped; or else that there are no locks.
+ * Misfits are told otherwise. */
 static void tell_unmatched(const struct view *view)
 {
     const struct arguments *given = &view->call.arguments;
@@ -149,7 +150,8 @@ static int print_once(struct view *view)
 
 /* -- --watch: printing ------------------------------------------------------------------------- */
 
-/* Draws a frame: the heading stays, the rest is cut to the lines left in the window. */
+/* Draws a frame: the heading and an empty line stay, the rest is cut to the lines left in the
+ * window. "arg" is the view (lock_watch.silent). */
 static void draw_frame(void *arg)
 {
     struct view *view = arg;
@@ -167,6 +169,7 @@ static void draw_frame(void *arg)
     view->broken |= !screen_draw(&view->screen, frame.text);
 }
 
+/* Prints the locks of a round where there is no screen to draw on. */
 static int print_round(const struct view *view)
 {
     struct strbuf out = {0};
@@ -204,7 +207,8 @@ static void on_signal(void *owner, int signo)
 
 /* -- --watch: the rounds ----------------------------------------------------------------------- */
 
-/* Returns true if another round must follow. */
+/* Asks the store, shows the locks, and waits until the next round is due. Returns true if another
+ * round must follow. *status: that of printing. */
 static bool watch_once(struct view *view, struct answer *answer, int *status)
 {
     struct lock_watch *locks = &view->locks;
@@ -222,7 +226,7 @@ static bool watch_once(struct view *view, struct answer *answer, int *status)
             say_warning("status: back after %s",
                         DURATION_TEXT(locks->gone / NS_PER_SEC * NS_PER_SEC));
     }
-    locks->silent = view->on_screen ? draw_frame : NULL;
+    locks->silent = view->on_screen ? draw_frame : NULL; /* once there is something to draw */
     if (view->on_screen)
         draw_frame(view);
     else if (result == LOCK_WATCH_SEEN && (*status = print_round(view)) != STATUS_OK)
@@ -253,7 +257,7 @@ static int execute_status(struct call *call)
     while (going)
         going = watch_once(view, &answer, &status);
     screen_leave(&view->screen);
-    if (view->broken || view->call.signal)
+    if (view->broken || view->call.signal) /* a signal counts before this status */
         return STATUS_SYSTEM;
     return answer.verdict == VERDICT_GRANTED ? status : command_refused(&view->call, &answer);
 }

@@ -13,7 +13,7 @@
 
 #define SHOWN_MAX     3 /* problems, and globs that match nothing; of the rest, the number */
 #define WAITERS_LIMIT INT64_C(1000000000)
-#define NEVER         INT64_MAX
+#define NEVER         INT64_MAX /* the value of a time that no run has ended; above every limit */
 
 static bool is_time(enum measure measure)
 {
@@ -22,26 +22,30 @@ static bool is_time(enum measure measure)
 
 /* -- measures ---------------------------------------------------------------------------------- */
 
+/* ms; 0: there is no such party. */
 static int64_t age_of(const struct lock_party *party)
 {
     return party && party->age_ms > 0 ? party->age_ms : 0;
 }
 
-/* For how many ms a lock has been paused: since its first pause began, unless a GLOB that is judged
- * itself was paused by then. */
+/* For how many ms a lock has been paused: since the first of the pauses that hold for it began. If
+ * a GLOB was paused by then, that GLOB is judged itself, and only the lock's own pause counts
+ * here. */
 static int64_t paused_for(const struct lock_view *lock, const struct lock_views *globs)
 {
     int64_t now_ms = lock->pause.since_ms + lock->pause.age_ms;
+    int64_t first_ms = now_ms - lock->paused_ms;
     bool by_glob = false;
 
     for (size_t i = 0; i < globs->count; i++)
-        by_glob |= globs->views[i].pause.since_ms <= now_ms - lock->paused_ms;
+        by_glob |= globs->views[i].pause.since_ms <= first_ms;
     if (lock->paused_ms > 0 && !by_glob)
         return lock->paused_ms;
     return lock_has_own_pause(lock) ? age_of(&lock->pause) : 0;
 }
 
-/* Returns NEVER for what is larger than any limit. A run whose end is not known did not succeed. */
+/* Returns the measure of a lock: ms, or a number; or NEVER. A run whose end is not known did not
+ * succeed. */
 static int64_t value_of(enum measure measure, const struct lock_view *lock,
                         const struct lock_views *globs)
 {
@@ -59,7 +63,8 @@ static int64_t value_of(enum measure measure, const struct lock_view *lock,
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* Reads a threshold: a duration, in ms, or a number. */
+/* Reads one limit of a threshold into *limit: a duration, as ms, or a number. False: the text is
+ * none. */
 static bool read_limit(enum measure measure, const char *text, int64_t *limit)
 {
     if (!is_time(measure))
@@ -128,7 +133,7 @@ static int by_severity(const void *a, const void *b)
     return strcmp(left->lock->key, right->lock->key);
 }
 
-/* The largest value of that measure among all locks and pauses. */
+/* Returns the largest value of that measure among all locks and pauses. */
 static int64_t largest_of(enum measure measure, const struct thresholds_subject *subject)
 {
     int64_t largest = 0;
@@ -146,7 +151,7 @@ static int64_t largest_of(enum measure measure, const struct thresholds_subject 
 
 /* -- the line ---------------------------------------------------------------------------------- */
 
-/* Prints a value: ms as a duration, or a number. */
+/* Prints a value: ms as a duration, or a number. Returns "out". */
 static const char *print_value(enum measure measure, int64_t value, char out[32])
 {
     if (value == NEVER)
@@ -159,8 +164,8 @@ static const char *print_value(enum measure measure, int64_t value, char out[32]
 
 #define VALUE_TEXT(measure, value) print_value(measure, value, (char[32]){""})
 
-/* Prints the text escaped. Numbers follow a bar, so a bar in what others wrote becomes an escape,
- * too. */
+/* Prints "RLOCK SEVERITY - " and the text, escaped. The numbers will follow a bar, so a bar in what
+ * others wrote becomes an escape, too. */
 static void begin_line(enum severity severity, const char *text, struct strbuf *line)
 {
     static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
@@ -175,12 +180,12 @@ static void begin_line(enum severity severity, const char *text, struct strbuf *
             strbuf_putc(line, *c);
 }
 
-/* "held for 2h05m by build@ci-2 pid 4121 (deploy.sh)" */
+/* Appends "held for 2h05m by build@ci-2 pid 4121 (deploy.sh)", or the like for other measures. */
 static void add_value(struct strbuf *line, const struct problem *problem)
 {
     const char *value = VALUE_TEXT(problem->measure, problem->value);
     const struct lock_view *lock = problem->lock;
-    const struct lock_party *oldest =
+    const struct lock_party *oldest = /* of the first two measures */
         problem->measure == MEASURE_HELD ? holders_oldest(lock) : waiters_oldest(lock);
 
     switch (problem->measure) {
@@ -200,7 +205,8 @@ static void add_value(struct strbuf *line, const struct problem *problem)
     }
 }
 
-/* "deploy: held for 2h05m by build@ci-2 pid 4121 (deploy.sh), more than 1h00m" */
+/* Appends "deploy: held for 2h05m by build@ci-2 pid 4121 (deploy.sh), more than 1h00m", and what
+ * helps to understand it. */
 static void add_problem(struct strbuf *line, const struct problem *problem,
                         const struct threshold *thresholds)
 {
@@ -251,7 +257,7 @@ static struct counts count_all(const struct thresholds_subject *subject)
     return counts;
 }
 
-/* "; nothing matches x-*" */
+/* Appends the GLOBs that match no lock: "; nothing matches x-*, y-*". */
 static void add_idle_globs(struct strbuf *line, const struct thresholds_subject *subject)
 {
     size_t idle = 0;
@@ -268,7 +274,7 @@ static void add_idle_globs(struct strbuf *line, const struct thresholds_subject 
         strbuf_printf(line, " and %zu more", idle - SHOWN_MAX);
 }
 
-/* Sums up locks within their limits. */
+/* Appends what a line without problems says: how many locks are held, waited for and paused. */
 static void add_summary(struct strbuf *line, const struct threshold *thresholds,
                         const struct thresholds_subject *subject)
 {
@@ -289,7 +295,7 @@ static void add_summary(struct strbuf *line, const struct threshold *thresholds,
 
 /* -- the numbers ------------------------------------------------------------------------------- */
 
-/* Seconds, or a number. */
+/* Appends a value: ms as seconds, or a number. */
 static void add_number(struct strbuf *line, enum measure measure, int64_t value)
 {
     strbuf_printf(line, "%" PRId64, is_time(measure) ? value / 1000 : value);
@@ -297,8 +303,8 @@ static void add_number(struct strbuf *line, enum measure measure, int64_t value)
         strbuf_printf(line, ".%03d", (int)(value % 1000));
 }
 
-/* The largest that any lock has, with the limits: "held=41.250s;1800;3600;0". "U" stands for a
- * value that is not known. */
+/* Appends the largest value that any lock has, with the limits, in the form of such plugins:
+ * "held=41.250s;1800;3600;0". There, "U" stands for a value that is not known. */
 static void add_largest(struct strbuf *line, enum measure measure,
                         const struct threshold *threshold, int64_t largest)
 {
@@ -318,19 +324,19 @@ static void add_largest(struct strbuf *line, enum measure measure,
     strbuf_puts(line, ";0");
 }
 
-/* Adds the numbers for graphs to the line. If it is too long with them, it loses of its text. The
- * success and the pauses are read from the store only if they are asked for. */
+/* Adds the numbers for graphs to the line. If it is too long with them, it loses of its text. */
 static void add_numbers(struct strbuf *line, const struct threshold thresholds[MEASURES],
                         const struct thresholds_subject *subject)
 {
     struct strbuf numbers ENDED_BY(strbuf_free) = {0};
 
     strbuf_printf(&numbers, " | locks=%zu", count_all(subject).held);
+    /* The success and the pauses are read from the store only if they are asked for. */
     for (enum measure i = 0; i < MEASURES; i++)
         if (i < MEASURE_NOT_DONE || thresholds[i].given)
             add_largest(&numbers, i, &thresholds[i], largest_of(i, subject));
     size_t room = THRESHOLDS_LINE_SIZE - 1 - numbers.size;
-    if (line->size > room) { /* between characters */
+    if (line->size > room) { /* cut in front of a whole character */
         while (room > 0 && ((unsigned char)line->text[room] & 0xc0U) == 0x80)
             room--;
         strbuf_cut(line, room);

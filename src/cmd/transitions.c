@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-/* One lock in two surveys. */
+/* One lock in two surveys; a view without holders and waiters if there was no such lock. */
 struct pair {
     struct transitions *found;
     const struct lock_view *before, *after;
@@ -10,10 +10,11 @@ struct pair {
     size_t run_count;
     int64_t now_ms;  /* of the survey "after" */
     int64_t gap_ms;  /* since the survey "before" began */
-    int64_t gone_ms; /* runs that are not remembered have ended by then */
+    int64_t gone_ms; /* runs that the store does not remember have ended by then */
 };
 
-/* Adds a transition of the lock, at that time (ms), by that party. */
+/* Adds a transition of the lock, at that time (ms since 1970), by that party. Returns it, for the
+ * caller to add more. */
 static struct transition *add_transition(const struct pair *pair, enum transition_kind kind,
                                          int64_t at_ms, const struct lock_party *by)
 {
@@ -34,8 +35,8 @@ static int by_key(const void *a, const void *b)
 
 /* -- the same party, seen again ---------------------------------------------------------------- */
 
-/* Finds the party of that owner. Most parties are where they were, or a little before: the search
- * begins at *from, which moves along. */
+/* Finds the party of that owner; NULL: there is none. Most parties are where they were, or a little
+ * before: the search begins at *from, which moves behind the one found, and wraps around. */
 static const struct lock_party *find_party(const struct lock_party *parties, size_t count,
                                            const char *owner, size_t *from)
 {
@@ -49,8 +50,8 @@ static const struct lock_party *find_party(const struct lock_party *parties, siz
     return NULL;
 }
 
-/* Whether a holder of before holds the lock by the same acquisition. An owner may acquire the same
- * lock again. */
+/* Whether "holder" is among the holders of that view, by the same acquisition: an owner may acquire
+ * the same lock again. "from" is as of find_party(). */
 static bool still_holds(const struct lock_view *lock, const struct lock_party *holder, size_t *from)
 {
     const struct lock_party *same =
@@ -59,7 +60,7 @@ static bool still_holds(const struct lock_view *lock, const struct lock_party *h
     return same && same->since_ms == holder->since_ms;
 }
 
-/* Whether one of the runs is that of the holder, which has ended then. */
+/* Whether one of these runs, which have ended, is that of the holder. */
 static bool has_run(const struct lock_run *runs, size_t count, const struct lock_party *holder)
 {
     for (size_t i = 0; i < count; i++)
@@ -96,8 +97,8 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
     size_t from = 0;
 
     if ((size_t)how < sizeof kinds / sizeof *kinds && kinds[how] != 0)
-        kind = kinds[how];
-    /* A holder that was dead in the survey before was told of when it acquired the lock. */
+        kind = kinds[how]; /* the other endings are releases */
+    /* One that ended earlier was told of when it acquired the lock, and died unnoticed. */
     if (!still_holds(pair->before, &run->by, &from) && run->ended_ago_ms <= pair->gap_ms)
         add_acquisition(pair, &run->by);
     add_transition(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
@@ -117,8 +118,8 @@ static void compare_holders(const struct pair *pair)
     from = 0;
     for (size_t i = 0; i < before->holder_count; i++) {
         const struct lock_party *then = &before->holders[i];
-        /* The store remembers a holder whose lease has run out when a client next wants the
-         * lock. */
+        /* The store makes a run of a holder whose lease has run out when a client next wants the
+         * lock: its end is told then. */
         bool died = after->fence > 0 && then->left_ms <= pair->gap_ms;
         if (!still_holds(after, then, &from) && !then->kept && !died &&
             !has_run(after->runs, after->run_count, then))
@@ -137,6 +138,7 @@ static bool has_acquired(const struct pair *pair, const char *owner)
     return ran;
 }
 
+/* Whether "later" is a party of the waiter's group (--latest) that came after the waiter. */
 static bool comes_instead(const struct lock_party *later, const struct lock_party *waiter)
 {
     return later->in_group && later->since_ms >= waiter->since_ms &&
@@ -159,8 +161,7 @@ static bool is_superseded(const struct pair *pair, const struct lock_party *wait
     return superseded;
 }
 
-/* Adds those that have come to wait, and those that have left without the lock. One of several KEYs
- * may have got another of them, so its leaving tells nothing. */
+/* Adds those that have come to wait, and those that have left without the lock. */
 static void compare_waiters(const struct pair *pair)
 {
     const struct lock_view *before = pair->before, *after = pair->after;
@@ -176,7 +177,7 @@ static void compare_waiters(const struct pair *pair)
             !has_acquired(pair, before->waiters[i].owner)) {
             if (is_superseded(pair, &before->waiters[i]))
                 add_transition(pair, TRANSITION_SUPERSEDED, pair->now_ms, &before->waiters[i]);
-            else if (!before->waiters[i].take)
+            else if (!before->waiters[i].take) /* one with --any may have got another of its KEYs */
                 add_transition(pair, TRANSITION_REFUSED, pair->now_ms, &before->waiters[i]);
         }
 }
@@ -200,18 +201,19 @@ static void compare_pauses(const struct pair *pair)
         add_transition(pair, TRANSITION_PAUSED, now->since_ms, now);
 }
 
-/* Chooses the runs that ended in between. A store that has lost its data counts from 0 again. */
+/* Chooses the runs that ended in between: the last ones, by how many more have ended. Adds MISSED
+ * if the store does not remember all of them. */
 static void choose_runs(struct pair *pair)
 {
     const struct lock_view *after = pair->after;
     int64_t ended = after->memory.ended, before = pair->before->memory.ended;
     int64_t more = ended - before;
-    bool forgotten = more < 0;
+    bool forgotten = more < 0; /* a store that has lost its data counts from 0 again */
 
     if (forgotten)
         more = ended;
     pair->run_count = more < (int64_t)after->run_count ? (size_t)more : after->run_count;
-    pair->runs = after->runs + (after->run_count - pair->run_count);
+    pair->runs = after->runs + (after->run_count - pair->run_count); /* the latest come last */
     if (!forgotten && more <= (int64_t)pair->run_count)
         return;
     if (pair->run_count > 0)
@@ -220,7 +222,8 @@ static void choose_runs(struct pair *pair)
         forgotten ? 0 : more - (int64_t)pair->run_count;
 }
 
-/* Returns what the store's clock said. */
+/* Returns what the store's clock said when it showed the lock (ms since 1970): any record of it has
+ * a time and an age. otherwise: the time if it has none. */
 static int64_t time_of(const struct lock_view *lock, int64_t otherwise)
 {
     if (lock->run_count > 0)
@@ -259,7 +262,7 @@ static bool is_missing(const struct lock_view *before, const struct lock_view *a
 
 bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep)
 {
-    const struct lock_view none = {.key = NULL};
+    const struct lock_view none = {.key = NULL}; /* of a KEY that is not a lock any more */
     bool missing = false;
 
     for (size_t i = 0; i < before->count; i++) {
@@ -283,8 +286,8 @@ bool transitions_miss_waiters(const struct lock_views *before, struct lock_views
     return missing;
 }
 
-/* A release hands the lock over in the same ms, and a run may be as short: the older fencing token
- * comes first. A waiter has none yet. */
+/* Returns the fencing token, by which transitions within one ms are ordered: a release hands the
+ * lock over in the same ms, and a run may be as short. A waiter has none yet, and comes first. */
 static uint64_t fence_of(const struct transition *one)
 {
     bool waits = one->kind < TRANSITION_ACQUIRED || !one->by;
@@ -335,6 +338,7 @@ void transitions_find(struct transitions *transitions, const struct lock_views *
                                          : strcmp(after->views[a].key, before->views[b].key);
         const struct lock_view *now = order <= 0 ? &after->views[a++] : NULL;
         const struct lock_view *then = order >= 0 ? &before->views[b++] : NULL;
+        /* A lock that was free and is forgotten now has had no transition. */
         if (now || (then && (then->holder_count > 0 || then->waiter_count > 0 || is_paused(then))))
             compare_views(transitions, then, now, now_ms, gap_ms);
     }
