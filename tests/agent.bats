@@ -1,5 +1,6 @@
 # The agent dies, as by the kernel's out-of-memory killer: another one takes over with the lock, or
-# with the place in the queue.
+# with the place in the queue. refuses PID WHEN: the kernel refuses what that process sends from now
+# on: the first three messages (1..3), or all; the file "refused" lists them.
 
 load helper
 load waiters
@@ -47,7 +48,8 @@ kill_all_agents() {
     is_free k3
 }
 
-# The release is under way to a server that is stopped when the agent is killed.
+# The server is stopped, so that the release is under way when the agent is killed: the command, a
+# shell, has ended by then.
 @test "H135 the agent is killed while it gives the lock back: another one does" {
     stay a k
     has_agent a
@@ -265,6 +267,7 @@ kill_all_agents() {
     run ! grep 'its agent' "$T/b.err"
 }
 
+# rlock is the parent of both: no child that lives (R, S, D) means that both have ended.
 @test "H135 agent and command end while rlock is stopped: another agent gives the lock back" {
     stay a k
     has_agent a

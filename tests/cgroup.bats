@@ -1,4 +1,5 @@
-# A cgroup of its own for the command: nothing that it has started escapes a stop.
+# A cgroup of its own for the command: nothing that it has started escapes a stop. The program
+# "hide" writes "x works" to the log, and leaves nothing by which to find it.
 
 load helper
 

@@ -1,5 +1,5 @@
 # A Redis Cluster: every kind of lock, one at a time and several; where keys are, and where they are
-# looked for.
+# looked for. ${at[N]} is a KEY at the Nth of three masters; a node is called by its port.
 
 load helper
 load cluster

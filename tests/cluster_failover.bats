@@ -1,5 +1,6 @@
 # A Redis Cluster whose masters die, hang, are alone or are replaced, under locks that are held or
-# waited for.
+# waited for. ${at[N]} is a KEY at the Nth of three masters; a node is called by its port. ends
+# NAME: told to, with the lock that it had.
 
 load helper
 load cluster

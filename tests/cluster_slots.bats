@@ -1,5 +1,6 @@
 # A Redis Cluster whose slots move to other masters, under locks that are held or waited for, and
-# one whose answers are lost.
+# one whose answers are lost. ${at[N]} is a KEY at the Nth of three masters; a node is called by its
+# port. ends NAME: told to, with the lock that it had.
 
 load helper
 load cluster

@@ -18,9 +18,10 @@ store_has_no() { # WORDS OPTION...
 }
 
 @test "one runs at a time, and those that wait come in order" {
-    one_runs_and_waiters_come_in_order 30
+    one_runs_and_waiters_come_in_order 30 # seconds, at most
 }
 
+# With a long lease a waiter seldom renews its place: within 30 s, only a call lets it begin.
 @test "a waiter is called: it does not ask, and begins long before it would renew its place" {
     stay a k --lease 10m
     queue b k --lease 10m
@@ -106,7 +107,7 @@ all_holders_end_when_asked() {
 }
 
 @test "force-release asks the holder, which hears of it at once, and takes the lock with --now" {
-    force_release_ends_holder 10m
+    force_release_ends_holder 10m # the lease of that holder
 }
 
 @test "H92 a waiter has the lock of a dead holder after its lease, and not beside its command" {
@@ -114,7 +115,7 @@ all_holders_end_when_asked() {
 }
 
 @test "a try has a dead holder's lock when the lease is over by the members' time" {
-    try_follows_dead_holder 40
+    try_follows_dead_holder 40 # seconds, at most
 }
 
 # at_hour MS COMMAND...: the clock of its processes differs by that.
@@ -300,6 +301,7 @@ takes_three() {
     (($(transactions) - before == 3))
 }
 
+# The run is repeated where the machine stood still, so that its release did not come soon.
 @test "a release soon after the acquisition does not read: two writes and one read in all" {
     poll_until 60 takes_three rlock run k -- true
 }
@@ -346,7 +348,7 @@ longer() {
         longer "$size"
         poll_until 30 pauses_seldom
     done
-    record --print-value-only | grep -q '^z20.20 '
+    record --print-value-only | grep -q '^z20.20 ' # it was as long as meant
 }
 
 # takes_two: a waiter takes the member two transactions, one to read and one to write.
@@ -361,6 +363,7 @@ takes_two() {
     fi
 }
 
+# Another waiter comes where something else of rlock fell between the two counts.
 @test "a waiter writes once when it comes" {
     stay a k
     poll_until 60 takes_two
@@ -368,6 +371,7 @@ takes_two() {
     all_end 0 20 w
 }
 
+# The pause is in the record of k, which the release writes without having read it again.
 @test "a pause that was set since the acquisition outlives a release that has not read it" {
     run -0 rlock run k -- "$RLOCK" pause -m upgrade k 1h
     run -75 rlock run -n k -- true
@@ -444,6 +448,7 @@ ask_once() {
     rlock run -u "$RLOCK_URL?margin=$1" -n "$2" -- true
 }
 
+# No process renews the two locks of 2 s. A try gets one when its lease and the margin are over.
 @test "?margin= is by how much the members' clocks may differ, for a client that asks once" {
     local key
     for key in k l; do

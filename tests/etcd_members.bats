@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# etcd://, with three members that are killed and stopped.
+# etcd://, with three members that are killed and stopped. member SIGNAL N: member N gets it. renews
+# NAME: its lease has been renewed since.
 load helper
 load etcds
 

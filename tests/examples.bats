@@ -35,7 +35,7 @@ run_all() {
         'rebuild-cache limit 1: /usr/local/bin/rebuild-cache' \
         'archive shared: rsync -a /srv/archive/ /mnt/mirror/' \
         'archive exclusive: /usr/local/bin/rotate-archive'
-    # A host whose clock is late.
+    # Another host, whose clock is late, runs the line: the lock that --at-least keeps refuses it.
     held report
     run sh -e "$T"/shell/01-*
     [[ $status == 0 && ! $output && $(wc -l <"$LOG") == 5 ]]

@@ -1,4 +1,5 @@
-# No two commands overlap, whatever the network does: H5, H95.
+# No two commands overlap, whatever the network does: H5, H95. contend ROW: aROW works as a tree of
+# three processes, and bROW waits; b_begins_after_a ROW: a and its tree have ended before b begins.
 
 load helper
 

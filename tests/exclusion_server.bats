@@ -1,4 +1,6 @@
-# No two commands overlap when the server is stopped or restarted with its data: H16, H43.
+# No two commands overlap when the server is stopped or restarted with its data: H16, H43. contend:
+# a works as a tree of three processes, and b waits; b_begins_after_a: a and its tree have ended
+# before b begins.
 
 load helper
 

@@ -174,6 +174,7 @@ END
     [[ $(ask "put k ${version#done } 2" a) == "done $(git -C "$T/locks.git" rev-parse refs/rlock/k=)" ]]
 }
 
+# The first driver answers when its reader, a pipe, has gone; the second one is told to end.
 @test "a driver that is told to end, or whose reader has gone, leaves nothing behind" {
     local driver=${RLOCK%/*}/rlock-store-git
     (poll_until 20 test -e "$T/gone" && printf '%s\n' 'hello 1 x' 'get k') |

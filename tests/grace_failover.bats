@@ -1,5 +1,6 @@
 # --grace and --replicas: the master dies or is cut off, and a replica takes its place that lagged
-# behind.
+# behind. "on NAME WORD..." asks that replica. RLOCK_URL leads through a proxy, to whichever server
+# is the master.
 
 load helper
 load replicas

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Databases whose records a host changes by the rules of a Redis: they can do what a Redis can.
+# each_database: what follows is done with each of them.
 load helper
 load databases
 

@@ -1,4 +1,5 @@
-# Latches: counted down once, waited for by many, never open by mistake.
+# Latches: counted down once, waited for by many, never open by mistake. is_left KEY N: N counts are
+# left of it.
 
 load helper
 load latches

@@ -1,6 +1,5 @@
 # Messages to users and variables of programs about readers, semaphores, several keys and nesting;
-# --at-least and
-# --wait-descendants.
+# --at-least and --wait-descendants.
 
 load helper
 

@@ -1,5 +1,6 @@
 # Servers that answer what no sound one does: whatever it is, a waiter asks at a rate that any
-# server can bear, and no answer is taken for what it is not. H130
+# server can bear, and no answer is taken for what it is not. H130 odd_server.py is such a server;
+# lying_proxy.py makes an error of a sound server's answer.
 
 load helper
 load latches

@@ -1,6 +1,8 @@
 # docs/: each block of code is done as its reader would do it, against the rlock under test, with
 # stand-ins for the reader's own commands. A wrong option, a command that is not run, or a lock that
-# is held or free against what the page says fails.
+# is held or free against what the page says fails. Each stand-in writes to the log; "ran LINE..."
+# says that the log has just these lines: "KEY MODE: COMMAND" of a command under that lock, " :
+# COMMAND" of one under none.
 
 load helper
 load stand_ins

@@ -1,6 +1,8 @@
 # Where rlock runs: kernels without a call, sandboxes, name spaces, users without a name, limits,
 # full and slow /proc, file servers that are slow or stop, terminals without a shell.
-# places_servers.bats has networks and servers.
+# places_servers.bats has networks and servers. run_rlock_under COMMAND: each rlock that follows is
+# started by that. keeps_promises: one command at a time, ended before the lease whichever process
+# is killed or stopped, and nothing left.
 
 load helper
 load places

@@ -1,4 +1,6 @@
-# Networks and servers between which rlock runs, and that are there all the time.
+# Networks and servers between which rlock runs, and that are there all the time. run_rlock_under
+# COMMAND: each rlock that follows is started by that. exclusion, signals, keeps_promises: one
+# command at a time, whichever process is killed or stopped; signals reach it; all of that.
 
 load helper
 load places

@@ -225,8 +225,9 @@ slow_command() {
     done
 }
 
-# ended_by_agent NAME: that of a stopped rlock. The moments that follow are counted.
-ended_by_agent() {
+# Returns at once when the agent of a stopped rlock has killed the command: what follows has to come
+# before the lease ends.
+killed_by_agent() {
     until in_state "$command" Z; do
         pause 5
     done
@@ -239,7 +240,7 @@ ended_by_agent() {
         sh -c "trap '' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"
     command=$(command_of "${pid[a]}")
     kill -STOP "$(redis_pid)" "${pid[a]}"
-    ended_by_agent
+    killed_by_agent
     kill -CONT "$(redis_pid)"
     pause 400 # before the lease ends, a renewal may be answered
     kill -CONT "${pid[a]}"

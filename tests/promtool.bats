@@ -1,6 +1,6 @@
-# Prometheus's own promtool reads rlock's metrics, and of the alert rules and the dashboard
-# in examples/. Debian's package prometheus has it: 19 MB to fetch, which is why this is among the
-# long tests.
+# Prometheus's own promtool reads rlock's metrics, and the alert rules and the dashboard of
+# examples/. Debian's package prometheus has it: 19 MB to fetch, which is why this is among the long
+# tests.
 
 load helper
 

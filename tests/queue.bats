@@ -97,7 +97,7 @@ load helper
     queue b k --latest
     kill -STOP "${pid[b]}" "$(agent_of "${pid[b]}")"
     bg c rlock run --latest k -- sh -c "echo c >>'$LOG'"
-    poll_until 15 eval '[[ $(redis hexists "rlock:{k}" g) == 1 ]]'
+    poll_until 15 eval '[[ $(redis hexists "rlock:{k}" g) == 1 ]]' # b was superseded
     kill "${pid[a]}"
     ends_with c 0 20
     kill -CONT "$(agent_of "${pid[b]}")" "${pid[b]}"

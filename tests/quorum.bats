@@ -1,5 +1,7 @@
 # Several --url: an exclusive lock of a majority of servers that know nothing of each other. Its
-# abilities, and its refusals; quorum_faults.bats has the faults.
+# abilities, and its refusals; quorum_faults.bats has the faults. node N WORD... asks server N
+# itself. held_on_all, nothing_at KEY N...: at each of these servers one owner has KEY, or none has
+# it.
 
 load helper
 load quorums

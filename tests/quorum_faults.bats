@@ -1,4 +1,6 @@
-# A quorum of five whose servers are slow, stopped, killed, or come back with nothing.
+# A quorum of five whose servers are slow, stopped, killed, or come back with nothing. node N
+# WORD... asks server N itself. held_on_all, nothing_at KEY N...: at each of these servers one owner
+# has KEY, or none has it.
 
 load helper
 load quorums
@@ -118,7 +120,7 @@ up_for() {
     for i in 1 2 3 4 5; do
         node 3 del 'rlock:{k}'
         fault_of p3 pass
-        fault_of p3 on up ROLE delay up 700
+        fault_of p3 on up ROLE delay up 700 # ROLE is in the greeting, before it
         refused 75 run -n k -- true
         poll_until 5 eval '[[ $(fault_of p3 stats) == *"open 0"* ]]'
         poll_until 5 nothing_at k 3
@@ -166,7 +168,8 @@ second_node_forgets() {
     node_signal 3 STOP
     hold a k
     "$@"
-    # Another test is about the holder's reaction.
+    # Another test is about the holder's reaction, which is to give the lock to both again: so it is
+    # stopped, and what it has asked of them by now is deleted.
     kill -STOP "${pid[a]}" "$(agent_of "${pid[a]}")"
     node_signal 3 CONT
     node 2 del 'rlock:{k}'
@@ -256,7 +259,7 @@ flush_unseen() {
 @test "H46 H48 an entry that one node lost is made again" {
     hold a k --lease 12s
     node 2 del 'rlock:{k}'
-    node 4 swapdb 0 1
+    node 4 swapdb 0 1 # its locks are in another database now
     refused 75 run -n k -- true
     poll_until 5 held_on_all k 1 2 3 4 5
     [[ ! -s $T/a.err ]]
@@ -352,7 +355,7 @@ flush_unseen() {
     node_kill 2
     REDIS_PRELOAD=$RLOCK_TEST_TOOLS/shim_clock.so node_start 2
     : >"$QUORUM/2/dirty"
-    poll_until 20 has_status 0 run --lease 1s old -- true # it is an old one
+    poll_until 20 has_status 0 run --lease 1s old -- true # which makes node 2 known
     at_work a k forever --lease 12s
     work b k 0.2 --lease 12s
     for to in 60000 -3600000 freeze 0; do

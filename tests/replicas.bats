@@ -1,4 +1,5 @@
-# --replicas: grants that count only once they are on the replicas.
+# --replicas: grants that count only once they are on the replicas. "on NAME WORD..." asks that
+# replica. While a replica is stopped, a grant waits for it.
 
 load helper
 load replicas

@@ -1,4 +1,6 @@
-# sentinel://: how the master is found, and what is said where it is not: H39, H40.
+# sentinel://: how the master is found, and what is said where it is not: H39, H40. The servers are
+# a, the master, and b, its replica; the Sentinels are 1, 2 and 3; "on NAME WORD..." asks one of
+# them. disturb: what the test does now is undone by a new deployment.
 
 load helper
 load sentinels

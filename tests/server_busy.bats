@@ -1,4 +1,6 @@
-# A server that is there, but busy, loading, paused or slow.
+# A server that is there, but busy, loading, paused or slow. two_holders: "short" has a lease of 2
+# s, "long" one of 18 s. trouble_is_felt: short has lost its lock by now; long_goes_on: long is
+# renewed, and keeps it.
 
 load helper
 

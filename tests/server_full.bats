@@ -1,4 +1,6 @@
 # A server that is there, but cannot save, is full, has too few replicas or is one itself.
+# two_holders: "short" has a lease of 2 s, "long" one of 18 s. trouble_is_felt: short has lost its
+# lock by now; long_goes_on: long is renewed, and keeps it.
 
 load helper
 load crowds

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The messages of a database that does not serve: in words, at once or after a while, and with
-# which status.
+# The messages of a database that does not serve: in words, at once or after a while, and with which
+# status. each_database: what follows is done with each of them. own_driver: $OWN is an rlock whose
+# driver is a script.
 load helper
 load databases
 

@@ -1,5 +1,7 @@
 # Several hosts of a database, of which one takes writes: in the URL, behind one name, and behind a
-# proxy. PostgreSQL and MariaDB, with a replica that takes the primary's place.
+# proxy. PostgreSQL and MariaDB, with a replica that takes the primary's place. its_url: a URL with
+# these hosts; hold_by NAME URL: NAME holds a lock there, and another one waits; goes_on NAME: it
+# has kept the lock, and then the other one has it.
 
 load helper
 load databases
@@ -127,7 +129,6 @@ goes_on() {
     refused 0 run -u "$(its_url postgresql "127.0.0.1:$STANDBY_PORT")" k -- true
 }
 
-# The lock's record is on its way to the standby when the primary dies.
 # password_changes URL: the password of its user changes while a lock is held.
 password_changes() {
     printf 'p w\n' >"$T/password"
@@ -155,6 +156,7 @@ password_changes() {
     [[ ! -e $T/ran ]]
 }
 
+# The lock's record is on its way to the standby when the primary dies.
 @test "H146 an asynchronous standby lacks a lock: its command is stopped, beside the next one" {
     with_database postgresql
     standby_start

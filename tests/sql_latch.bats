@@ -1,5 +1,5 @@
 # Latches in a database: the same for PostgreSQL and for MariaDB, of which each test takes all that
-# are here.
+# are here. each_database: what follows is done with each of them.
 
 load helper
 load databases

@@ -1,6 +1,8 @@
 # --mirror shedlock: a lock that is held together with a row of ShedLock's table, beside a second
 # client of the database that says what ShedLock says, with usingDbTime(). The same for PostgreSQL
-# and for MariaDB.
+# and for MariaDB. each_database: what follows is done with each of them. relay_to_database WORD
+# FILE: a server in between, at $through, which holds back a statement with WORD until there is
+# FILE; FILE.held: it does.
 
 load helper
 load databases

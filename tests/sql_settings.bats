@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Settings that an administrator of a database has made for all sessions: none of them disturbs a
-# lock, but the one that nothing should be written is obeyed.
+# lock, but the one that nothing should be written is obeyed. each_database: what follows is done
+# with each of them.
 load helper
 load databases
 load places

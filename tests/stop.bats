@@ -1,4 +1,5 @@
-# --stop: work that is elsewhere, and not a descendant of the command, ends with it.
+# --stop: work that is elsewhere, and not a descendant of the command, ends with it. refuses PID:
+# the kernel refuses all messages of that process.
 
 load helper
 load elsewhere

@@ -1,4 +1,6 @@
-# rlock on a terminal: H99. The dialogues are played by terminal.py.
+# rlock on a terminal: H99. The dialogues are played by terminal.py. A dialogue: "send" types;
+# "expect" waits for a text; "absent": it has not come since; "sh" and "until" run a command beside;
+# "stopped" is Ctrl-Z; "ended N": the prompt is back, after status N.
 
 load helper
 

@@ -118,7 +118,7 @@ no_connection() {
     no_connection 'not trusted' --tls-ca "$CERTS/other.pem"
 }
 
-@test "a file that only looks like a trusted certificate vouches for none" {
+@test "--tls-ca of an empty directory, or of others: what the system trusts does not count" {
     mkdir "$T/empty"
     no_connection 'not trusted' --tls-ca "$T/empty"
     # The certificates that the system trusts do not replace it.

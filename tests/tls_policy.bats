@@ -1,4 +1,6 @@
-# The system's configuration of OpenSSL counts for rlock as for every other program.
+# The system's configuration of OpenSSL counts for rlock as for every other program. policy LINE...:
+# the configuration that rlock finds; does_not_run STATUS REGEX: no command is run, and a message
+# says so.
 
 load helper
 load certificates

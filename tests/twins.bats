@@ -1,5 +1,7 @@
 # A request that arrives late, when its sender has given it up and sent another: it must change
-# nothing any more.
+# nothing any more. keep HOW WORD: a proxy keeps the next request with WORD in it, and its client
+# meets silence or a reset; unheard WORD COMMAND: that gives up then; arrives: the request comes to
+# the server now.
 
 load helper
 load late

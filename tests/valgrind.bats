@@ -1,5 +1,6 @@
 # Every command once under valgrind, the agent and all other processes of rlock's own with it:
-# nothing is read before it was written, or beyond its end, and at the end nothing is lost.
+# nothing is read before it was written, or beyond its end, and at the end nothing is lost. clean N:
+# N processes of rlock or more have ended, and valgrind has found nothing in any.
 
 load helper
 

@@ -1,4 +1,4 @@
-# zookeeper://, with a real server.
+# zookeeper://, with a real server. A lock is a node of a session, which lasts as long as its lease.
 
 load helper
 load zookeepers
@@ -85,9 +85,11 @@ names_the_second() {
     run -0 rlock force-release --now --yes m
     kill -KILL "$agent"
     ends_with a 79 20
-    run -0 rlock run -w 50s --lease 60s k -- true
+    run -0 rlock run -w 50s --lease 60s k -- true # before the lease of a would end
 }
 
+# The relay stops the next agent when it is about to read the places that the first one left. The
+# place at m is taken away then, so that it begins anew, and must not leave its first place at k.
 @test "a waiter's agent dies, and one of its places is taken away meanwhile: none stays" {
     bg_prints relay python3 "$TESTS/pausing_zookeeper.py" "${port[1]}" "$T"
     hold a k
@@ -134,6 +136,8 @@ killed_unheard() {
     wait "${pid[proxy]}" || true
 }
 
+# "_c_" is in the name of the node that makes a place in the queue, "lease-" in that of one that has
+# a slot. Without a limit the first in the queue is the holder, so that no waiter is shown.
 @test "H143 an agent is killed before it hears of its grant: the next one has it, with -n too" {
     killed_unheard _c_ 1 0
     killed_unheard _c_ 1 0 j
@@ -477,7 +481,8 @@ in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERT
     each_flight "$(<"$T/relay.out")" in_tls
 }
 
-# Nine heartbeats, in 20 s at least, rely on a refusal.
+# A waiter that was refused reads the queue again after nine heartbeats, in 20 s at least. b, which
+# has lost an answer, must not take that for a refusal: it has the lock before.
 @test "H141 the answer that confirms a waiter's lock is lost: it asks again at once" {
     start_proxy proxy 127.0.0.1:0 "127.0.0.1:${port[1]}"
     stay a k
@@ -554,7 +559,7 @@ small_ends() {
 @test "H167 H9 a server is full of rlock's own waiters: the holder keeps the lock, all get it" {
     local i
     small_start 12
-    stay x k -v --lease 12s
+    stay x k -v --lease 12s # x has one of the 12 places, and its waiters want the others
     for i in {1..20}; do
         bg "w$i" rlock run --lease 12s k -- sh -c "echo $i >>'$LOG'"
     done
@@ -577,7 +582,7 @@ small_ends() {
     poll_until 60 has_renewed a 1
     poll_until 60 has_renewed b 1
     ends_well a
-    rlock run -w 1m k -- true
+    rlock run -w 1m k -- true # in the place that a has left
     ends_well b
     small_ends
 }
