@@ -60,7 +60,9 @@ size_t args_flatten(const struct option_spec *table, const struct option_spec *e
     return table == except ? 0 : flatten_options(table, except, rows, 0);
 }
 
-static int has_argument(const struct option_spec *spec)
+/* Returns how many colons getopt_long() wants behind a letter, which is its word for a long option,
+ * too: 0, 1 for an argument, 2 for one that may be left out. */
+static int count_colons(const struct option_spec *spec)
 {
     return !spec->argument ? no_argument : spec->optional ? optional_argument : required_argument;
 }
@@ -79,11 +81,11 @@ static void make_tables(const struct option_row *rows, struct getopt_tables *tab
         const char *names[] = {spec->name, spec->also};
         for (size_t j = 0; j < 2; j++)
             if (names[j] && next < tables->longs + ARGS_OPTIONS_MAX)
-                *next++ = (struct option){names[j], has_argument(spec), NULL, ROW_BASE + i};
+                *next++ = (struct option){names[j], count_colons(spec), NULL, ROW_BASE + i};
         const char both[] = {spec->letter, spec->synonym, '\0'};
         for (const char *one = both; *one; one++) {
             *letter++ = *one;
-            for (int colons = has_argument(spec); colons > 0; colons--)
+            for (int colons = count_colons(spec); colons > 0; colons--)
                 *letter++ = ':';
         }
     }
@@ -91,7 +93,8 @@ static void make_tables(const struct option_row *rows, struct getopt_tables *tab
     *letter = '\0';
 }
 
-/* Finds the option that was given. "found" is of getopt_long(). */
+/* Finds the option that was given, by what getopt_long() has returned: ROW_BASE and the number of a
+ * row, or a letter. NULL: there is no such letter. */
 static const struct option_spec *find_spec(const struct option_row *rows, int found)
 {
     if (found >= ROW_BASE)
@@ -102,7 +105,7 @@ static const struct option_spec *find_spec(const struct option_row *rows, int fo
     return NULL;
 }
 
-/* Finds the name that was meant; NULL if none is similar. */
+/* Finds the long name that was meant; NULL if none is similar. */
 static const char *find_similar(const struct option_row *rows, const char *name, size_t length)
 {
     const char *nearest = NULL;
@@ -117,9 +120,9 @@ static const char *find_similar(const struct option_row *rows, const char *name,
     return nearest;
 }
 
-/* Leads *word to the first letter that is not an option. Returns the bytes of that; optopt has
- * only the first of them. */
-static int letter_length(const struct option_row *rows, const char **word)
+/* Moves *word, "-abc", to the first of its letters that is not an option. Returns the bytes of that
+ * letter; optopt has only the first of them. */
+static int find_unknown_letter(const struct option_row *rows, const char **word)
 {
     const char *end = *word + 1;
     uint32_t letter;
@@ -131,20 +134,21 @@ static int letter_length(const struct option_row *rows, const char **word)
     return (int)(end - *word);
 }
 
-/* Refuses an option. "word" has what getopt_long() called '?'. */
+/* Words why "word" has an option that getopt_long() does not take ('?'). Returns false, for the
+ * caller to return. */
 static bool refuse_option(const struct option_row *rows, const char *word,
                           struct arguments *arguments)
 {
-    if (word[1] == '-' && optopt >= ROW_BASE)
+    if (word[1] == '-' && optopt >= ROW_BASE) /* known, but followed by "=VALUE" */
         return set_fault(arguments, "option --%s takes no argument", find_spec(rows, optopt)->name);
     if (optopt >= '0' && optopt <= '9' && word[1] == optopt)
         return set_fault(arguments, "unknown option -%c (N and DUR are never negative)", optopt);
     if (word[1] != '-') {
-        int letter = letter_length(rows, &word);
-        return set_fault(arguments, "unknown option -%.*s", letter, word);
+        int length = find_unknown_letter(rows, &word);
+        return set_fault(arguments, "unknown option -%.*s", length, word);
     }
     size_t length = strcspn(word, "=");
-    int matches = 0;
+    int matches = 0; /* a name may be cut short as long as it fits only one option */
     for (const struct option_row *row = rows; row->spec; row++) {
         const char *also = row->spec->also;
         matches += strncmp(row->spec->name, word + 2, length - 2) == 0 ||
@@ -157,9 +161,10 @@ static bool refuse_option(const struct option_row *rows, const char *word,
                      meant ? "?" : "");
 }
 
-/* Words that an option lacks its argument. found: as getopt_long() told of the option. Returns
- * false. */
-static bool miss_argument(const struct option_spec *spec, int found, struct arguments *arguments)
+/* Words that an option lacks its argument. found: as of find_spec(). Returns false, for the caller
+ * to return. */
+static bool refuse_without_argument(const struct option_spec *spec, int found,
+                                    struct arguments *arguments)
 {
     arguments->missing = spec->id;
     if (found < ROW_BASE)
@@ -183,16 +188,17 @@ bool args_parse(int argc, char *const *argv, const struct option_spec *table,
     opterr = 0;
     optind = 0; /* glibc and musl: forget an earlier command line */
     for (; (c = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) != -1; at = optind) {
-        if (c == 1) {
+        if (c == 1) { /* not an option but a word */
             arguments->words[arguments->word_count++] = optarg;
         } else if (c == '?') {
             return refuse_option(rows, argv[at], arguments);
         } else if (c == ':') {
-            return miss_argument(find_spec(rows, optopt), optopt, arguments);
+            return refuse_without_argument(find_spec(rows, optopt), optopt, arguments);
         } else {
             const struct option_spec *spec = find_spec(rows, c);
+            /* getopt_long() would take the "--" in front of COMMAND for the argument. */
             if (optarg && optarg == argv[optind - 1] && strcmp(optarg, "--") == 0)
-                return miss_argument(spec, c, arguments);
+                return refuse_without_argument(spec, c, arguments);
             struct given_option *given = &arguments->options[arguments->option_count++];
             *given = (struct given_option){spec->id, spec->name, optarg, arguments->word_count};
             if (!optarg && spec->optional && optind < argc && spec->optional(argv[optind]))
@@ -237,7 +243,7 @@ static void wrap_words(struct strbuf *out, size_t *column, const char *text)
     }
 }
 
-/* Prints what it does, and "(VARIABLE; default VALUE)". */
+/* Prints what an option does, and "(VARIABLE; default VALUE)", from the column HELP_INDENT on. */
 static void print_meaning(const struct option_row *row, struct strbuf *out)
 {
     const struct option_spec *spec = row->spec;

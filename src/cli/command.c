@@ -153,8 +153,8 @@ const char *command_value(const struct call *call, int id)
     return option ? option->value : NULL;
 }
 
-/* Parses the command line, and checks the words by the record of the subcommand. WORDS_OTHER: the
- * subcommand checks them by itself. */
+/* Parses the command line, and checks the words by the record of the subcommand. Returns STATUS_OK,
+ * or STATUS_USAGE after a message. WORDS_OTHER: the subcommand checks them by itself. */
 static int parse_call(struct call *call)
 {
     static const struct {
@@ -170,7 +170,8 @@ static int parse_call(struct call *call)
     };
     enum command_words words = call->command->words;
     bool fine = args_parse(call->argc, call->argv, call->command->options, &call->arguments);
-    size_t count = call->arguments.word_count, keys = words > WORDS_KEYS ? 1 : count;
+    size_t count = call->arguments.word_count;
+    size_t keys = words > WORDS_KEYS ? 1 : count; /* how many of them; N or DUR may follow */
 
     if (command_has(call, OPTION_HELP))
         return STATUS_OK;
@@ -192,7 +193,8 @@ static int parse_call(struct call *call)
     return STATUS_OK;
 }
 
-/* Reports a fault of the arguments, or of something else, as the status says. Returns that. */
+/* Reports a fault: with a pointer to the help if the status says that the command line is wrong.
+ * Returns the status. */
 static int report_fault(const struct call *call, int status, const char *fault)
 {
     if (status == STATUS_USAGE)

@@ -273,7 +273,8 @@ static char *print_who(const struct identity *who, enum describe_detail detail, 
 
 #define LABEL "[, label {label}]"
 
-/* Returns the form of a refusal. */
+/* Returns the form of a refusal (base/text.h), whose fields describe_obstacle() fills in. who: ""
+ * if it is not known. */
 static const char *form_of(const struct answer *refusal, const char *who)
 {
     const struct lock_party *holder = refusal->refused.holder;
@@ -306,7 +307,7 @@ static const char *form_of(const struct answer *refusal, const char *who)
                 : "someone else comes first, waiting for {age}" LABEL;
 }
 
-/* Prints how many hold the lock, before the one that has had it for longest. */
+/* Prints how many hold the lock, to be followed by the one that has had it for longest. */
 static void print_several(const struct answer *refusal, unsigned limit, char *out, size_t size)
 {
     const struct lock_party *oldest = refusal->refused.holder;
@@ -323,15 +324,15 @@ static void print_several(const struct answer *refusal, unsigned limit, char *ou
         text_append(out, size, ", %s", oldest->kept ? "the oldest " : "");
 }
 
-/* Returns the party that the refusal is about: the holder, or else "first" (store.h): an owner that
- * did the work before, waits instead, has paused the lock, or is first in the queue. All zero:
- * there is none. */
+/* Returns the party that the refusal is about; all zero: there is none. It is the holder, if one is
+ * in the way. Otherwise refused.first is the owner that did the work before (DONE), waits instead
+ * (SUPERSEDED), has paused the lock (CLOSED), or is first in the queue. */
 static const struct lock_party *party_of(const struct answer *refusal)
 {
     static const struct lock_party none;
-    bool before = refusal->cause == CAUSE_DONE || refusal->cause == CAUSE_SUPERSEDED ||
-                  refusal->cause == CAUSE_CLOSED || !refusal->refused.holder;
-    const struct lock_party *party = before ? refusal->refused.first : refusal->refused.holder;
+    bool is_first = refusal->cause == CAUSE_DONE || refusal->cause == CAUSE_SUPERSEDED ||
+                    refusal->cause == CAUSE_CLOSED || !refusal->refused.holder;
+    const struct lock_party *party = is_first ? refusal->refused.first : refusal->refused.holder;
 
     return party ? party : &none;
 }
@@ -340,6 +341,7 @@ char *describe_obstacle(const struct answer *refusal, unsigned limit, int64_t la
                         enum describe_detail detail, char *out, size_t size)
 {
     const struct lock_party *party = party_of(refusal);
+    /* The process of such a party has ended, so its pid says nothing. */
     bool ended = refusal->cause == CAUSE_DONE || (party == refusal->refused.holder && party->kept);
     enum describe_detail shown = ended && detail == DESCRIBE_FULL ? DESCRIBE_WITHOUT_PID : detail;
     bool decided = party->reserved || refusal->cause == CAUSE_CLOSED;

@@ -7,7 +7,8 @@
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-static void go_away(struct lock_watch *watch, const char *why)
+/* Notes that the store is out of reach. */
+static void note_away(struct lock_watch *watch, const char *why)
 {
     snprintf(watch->why, sizeof watch->why, "%s", why);
     watch->away = true;
@@ -20,7 +21,7 @@ static void on_silence(struct loop_timer *timer)
     struct lock_watch *watch = timer->owner;
 
     if (!watch->away)
-        go_away(watch, "no answer");
+        note_away(watch, "no answer");
     watch->silent(watch->arg);
     loop_arm(watch->query->loop, timer, moment_plus(moment_now(), watch->patience));
 }
@@ -50,7 +51,7 @@ enum lock_watch_result lock_watch_ask(struct lock_watch *watch, struct answer *a
         watch->seen = time(NULL);
         watch->seen_at = now;
     } else {
-        go_away(watch, answer->text);
+        note_away(watch, answer->text);
     }
     if (answer->verdict == VERDICT_GRANTED)
         return LOCK_WATCH_SEEN;
@@ -61,12 +62,12 @@ void lock_watch_summary(const struct lock_watch *watch, struct strbuf *out)
 {
     const struct lock_views *locks = &watch->list.locks;
     const struct lock_views *misfits = &watch->list.misfits;
-    size_t waiting = 0, paused = watch->list.pauses.count, later = 0;
+    size_t waiting = 0, paused = watch->list.pauses.count, newer = 0;
 
     for (size_t i = 0; i < locks->count; i++)
         waiting += locks->views[i].waiter_count;
     for (size_t i = 0; i < misfits->count; i++) /* a KEY that was named may be a latch */
-        later += !survey_names(&watch->request, misfits->views[i].key);
+        newer += !survey_names(&watch->request, misfits->views[i].key);
     if (locks->count == 0)
         strbuf_puts(out, "no locks");
     else
@@ -75,8 +76,8 @@ void lock_watch_summary(const struct lock_watch *watch, struct strbuf *out)
         strbuf_printf(out, ", %zu waiting", waiting);
     if (paused > 0)
         strbuf_printf(out, ", %zu pattern%s paused", paused, paused == 1 ? "" : "s");
-    if (later > 0)
-        strbuf_printf(out, ", %zu written by a newer rlock", later);
+    if (newer > 0)
+        strbuf_printf(out, ", %zu written by a newer rlock", newer);
 }
 
 void lock_watch_heading(const struct lock_watch *watch, struct strbuf *out)

@@ -74,12 +74,13 @@ static void begin_sample(struct sheet *sheet, const char *label, const struct lo
     strbuf_puts(sheet->out, "} ");
 }
 
-/* Adds a sample. If a clock was set back, a time is 0, not negative. */
+/* Adds a sample of the sheet's family: a number, or a time in ms as seconds. If a clock was set
+ * back, a time is 0, not negative. */
 static void add_value(struct sheet *sheet, const struct lock_view *lock, const char *outcome,
                       int64_t value)
 {
     begin_sample(sheet, "key", lock, outcome);
-    if (sheet->family->sample < HELD) {
+    if (sheet->family->sample < HELD) { /* a number */
         strbuf_printf(sheet->out, "%" PRId64 "\n", value);
         return;
     }
@@ -112,7 +113,8 @@ static int64_t age_of(const struct lock_party *oldest, const struct lock_party *
     return oldest ? oldest->age_ms : unread ? NO_SAMPLE : 0;
 }
 
-/* The value of a family's sample for that lock. */
+/* Returns the value of a family's sample for that lock; NO_SAMPLE: it has none, or several
+ * (add_last_ends()). */
 static int64_t value_of(const struct family *family, const struct lock_view *lock)
 {
     const struct lock_party *last;

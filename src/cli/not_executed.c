@@ -87,7 +87,7 @@ static void hint_at_mode(const char *command)
         say_hint("chmod +x %s makes it executable", shown.text);
 }
 
-/* Hints at what is missing, or was perhaps meant. */
+/* Hints at what is missing, or was perhaps meant, by a command that was not found. */
 static void hint_at_meaning(const char *command, const char *shell)
 {
     char interpreter[LINE_MOST];

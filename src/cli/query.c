@@ -59,7 +59,8 @@ static void on_answer(void *arg, const struct answer *answer)
     loop_stop(query->loop);
 }
 
-/* Asks, and waits for the answer; afterwards the store does not answer any more. */
+/* Asks, and waits for the answer: until that moment, or until a callback stops the loop, which
+ * closes the store. A later answer is not taken. */
 static void ask_once(struct query *query, struct operation operation, struct moment until,
                      struct answer *answer)
 {
@@ -67,7 +68,7 @@ static void ask_once(struct query *query, struct operation operation, struct mom
     operation.done = on_answer;
     operation.arg = query;
     if (operation.verb == VERB_SURVEY)
-        lock_list_free(operation.survey->each_arg); /* the results of an attempt that failed */
+        lock_list_free(operation.survey->each_arg); /* the locks of an attempt that failed */
     query->answered = false;
     store_start(query->store, &operation);
     *answer = (struct answer){.verdict = VERDICT_UNKNOWN}; /* a callback may stop the loop */
@@ -100,9 +101,8 @@ static void on_back(void *arg, int64_t after)
     say_warning("%s: the store is back after %s", query->who, DURATION_TEXT(after));
 }
 
-/* Begins the outage of a query, once. All questions of a query share one outage, which the first
- * one begins. longest: ns that a store may be away which has answered; 0: the next failure is
- * final. */
+/* Begins the outage that all questions of a query share, at the first one. longest: ns that a store
+ * may be away which has answered; 0: the next failure is final. */
 static void ensure_outage(struct query *query, int64_t longest)
 {
     static const struct outage_events events = {on_away, on_back};
@@ -113,8 +113,8 @@ static void ensure_outage(struct query *query, int64_t longest)
     query->has_outage = true;
 }
 
-/* Returns false if a callback ended it by loop_stop(), as it may end a question: then the answer is
- * that of a question that was ended, and the store is closed. */
+/* Waits until that moment before another attempt. False: a callback ended the wait by loop_stop(),
+ * as it may end a question; the answer is that of such a question then, and the store is closed. */
 static bool pause_until(struct query *query, struct moment until, struct answer *answer)
 {
     if (loop_run_for(query->loop, moment_until(moment_now(), until)) == 0)
@@ -124,25 +124,30 @@ static bool pause_until(struct query *query, struct moment until, struct answer 
     return false;
 }
 
-/* The effect of another attempt where an earlier one may have been executed. IS_WANTED: it settles
- * what was done, and it is wanted more than an error. */
-enum repetition { HARMS, IS_HARMLESS, SETTLES_IT, IS_WANTED };
+/* The effect of another attempt where an earlier one may have been executed. */
+enum repetition {
+    HARMS, /* it would be done twice */
+    IS_HARMLESS,
+    SETTLES_IT, /* its answer says whether the earlier one was executed */
+    IS_WANTED,  /* the same, and it is wanted more than an error: a renewal, a release */
+};
 
-/* Whether the store has not answered to anything yet, and no request may have been done:
- * then the query can still be repeated. unsure: a request may have been done. */
+/* Whether the store has not answered to anything yet, and no attempt may have been executed
+ * (unsure): then it may be away for as long as at the start. */
 static bool is_at_start(const struct query *query, bool unsure)
 {
     return !query->outage.contacted && !unsure;
 }
 
-/* Whether the question is asked again. A failed attempt may be followed by another one: if the
- * failure may pass, or if that settles what may have been done. unsure: an attempt may have been
- * executed. A right that is missing in the middle of a script leaves a part of it, and asking again
- * takes that for the whole. */
+/* Whether a question may be asked again after this answer: if it has failed, and the failure may
+ * pass, or another attempt settles what was done. unsure: an attempt may have been executed. */
 static bool may_ask_again(const struct query *query, enum repetition repetition, bool unsure,
                           struct moment now, const struct answer *answer)
 {
-    if (!query->store || answer->verdict != VERDICT_UNKNOWN || answer->cause == CAUSE_DENIED)
+    if (!query->store || answer->verdict != VERDICT_UNKNOWN)
+        return false;
+    /* Without a right, a script may have done a part, which a second one takes for the whole. */
+    if (answer->cause == CAUSE_DENIED)
         return false;
     if (repetition == IS_WANTED && !is_at_start(query, unsure))
         return (unsure || answer->cause == CAUSE_NOT_READY) && answer->cause != CAUSE_UNFIT;
@@ -153,10 +158,12 @@ static bool may_ask_again(const struct query *query, enum repetition repetition,
            (settles && !moment_reached(query->outage.until, now));
 }
 
-/* Asks until there is an answer, or the outage or the time is over. Returns whether an attempt
- * without an answer may have been executed. */
-static bool ask_store(struct query *query, struct operation operation, enum repetition repetition,
-                      int64_t attempt, struct moment end, struct answer *answer)
+/* Asks until there is an answer, or it may not be asked again: until the outage is given up, or
+ * "end". attempt: ns for one. Returns whether an attempt without an answer may have been
+ * executed. */
+static bool ask_through_outage(struct query *query, struct operation operation,
+                               enum repetition repetition, int64_t attempt, struct moment end,
+                               struct answer *answer)
 {
     bool again = true, unsure = false;
 
@@ -175,7 +182,7 @@ static bool ask_store(struct query *query, struct operation operation, enum repe
 void query_ask(struct query *query, struct operation operation, struct answer *answer)
 {
     ensure_outage(query, 0);
-    ask_store(query, operation, HARMS, query->time_limit, MOMENT_NEVER, answer);
+    ask_through_outage(query, operation, HARMS, query->time_limit, MOMENT_NEVER, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
         outage_add_length(&query->outage, moment_now(), answer);
 }
@@ -278,8 +285,9 @@ void query_look(const struct store_address *address, const struct survey_request
 
 /* -- what may be asked again after a lost answer --------------------------------------------- */
 
-/* Asks until there is an answer, or until the time of the query is over. Returns whether an attempt
- * that was not answered may have been done (IS_WANTED). */
+/* Asks something that is wanted more than an error (IS_WANTED), until there is an answer, or until
+ * the time of the query is over; then *answer is the failure that says why. Returns whether an
+ * attempt without an answer may have been executed. */
 static bool ask_until_answered(struct query *query, struct operation operation,
                                struct answer *answer)
 {
@@ -320,8 +328,8 @@ void query_renew(struct query *query, const struct renew_request *request, struc
     ask_until_answered(query, (struct operation){.verb = VERB_RENEW, .renew = request}, answer);
 }
 
-/* Asks for something that must not happen twice. absent: the cause of a refusal that an earlier
- * attempt explains. */
+/* Asks for something that can happen only once. absent: the cause of a refusal which, after an
+ * attempt without an answer, shows that this was executed: the answer is GRANTED then. */
 static void ask_for_change(struct query *query, struct operation operation, enum cause absent,
                            struct answer *answer)
 {
@@ -355,7 +363,7 @@ void query_latch(struct query *query, const struct latch_request *request, struc
     enum repetition repetition = looks ? IS_HARMLESS : SETTLES_IT;
 
     ensure_outage(query, query->attempt > LATCH_OUTAGE_NS ? query->attempt : LATCH_OUTAGE_NS);
-    bool unsure = ask_store(query, operation, repetition, query->attempt, end, answer);
+    bool unsure = ask_through_outage(query, operation, repetition, query->attempt, end, answer);
     if (unsure && request->verb == LATCH_DELETE && answer->cause == CAUSE_ABSENT)
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
     if (answer->verdict != VERDICT_UNKNOWN || !query->store)

@@ -16,7 +16,7 @@ struct query {
     struct outage outage;
     bool has_outage;
     bool answered;            /* the latest attempt */
-    struct kept_answer *kept; /* the latest */
+    struct kept_answer *kept; /* the latest answer */
 };
 
 struct lock_list {

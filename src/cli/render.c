@@ -77,7 +77,8 @@ static const char *note_of(const struct lock_view *lock, char out[DESCRIBE_DECIS
     return holders_count(lock, &holder) == 1 && holder->who.label[0] ? holder->who.label : "-";
 }
 
-/* Several holders have the lock since the first came, until the last lease ends. */
+/* Adds the row of a lock. Several holders have it since the first came, until the last lease
+ * ends. */
 static void add_row(struct table *table, const struct lock_view *lock, bool color)
 {
     struct table_row *row = table_add(table);
@@ -85,10 +86,10 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     const struct lock_party *outer;
     size_t holders = holders_count(lock, &outer);
     int64_t age = 0, left = 0;
-    bool read = false;
+    bool has_times = false;
 
     for (size_t i = 0; i < lock->holder_count; i++) {
-        read |= !lock->holders[i].unread;
+        has_times |= !lock->holders[i].unread;
         age = lock->holders[i].age_ms > age ? lock->holders[i].age_ms : age;
         left = lock->holders[i].left_ms > left ? lock->holders[i].left_ms : left;
     }
@@ -103,7 +104,7 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
         table_set(row, COLUMN_HELD, "%zu", holders);
     table_set(row, COLUMN_AGE, "-");
     table_set(row, COLUMN_LEASE, "-");
-    if (read) {
+    if (has_times) {
         table_set_duration(row, COLUMN_AGE, age);
         table_set_duration(row, COLUMN_LEASE, left);
     }
@@ -111,8 +112,8 @@ static void add_row(struct table *table, const struct lock_view *lock, bool colo
     table_set(row, COLUMN_LABEL, "%s", note_of(lock, note));
 }
 
-/* Returns the width of a line without the label. */
-static int width_of(const struct table *table)
+/* Returns the width of a line of the table of locks without the label. */
+static int width_without_label(const struct table *table)
 {
     return table_line_width(table, COLUMN_LABEL);
 }
@@ -150,10 +151,11 @@ static void shorten_holders(struct table *table, const struct lock_view *locks, 
 {
     const struct lock_party *holder;
 
-    int keys = table_width(table, COLUMN_KEY), rest = width_of(table) - keys;
+    int rest = width_without_label(table) - table_width(table, COLUMN_KEY);
     int fair = fair_width(table, COLUMN_KEY, KEY_FAIR);
-    int room = width - (rest - table_width(table, COLUMN_HELD)) - fair;
+    int room = width - (rest - table_width(table, COLUMN_HELD)) - fair; /* for holders */
 
+    /* The first row has the titles. */
     for (size_t i = 1; rest + fair > width && i < table->count; i++) {
         struct table_row *row = &table->rows[i];
         size_t holders = holders_count(&locks[i - 1], &holder);
@@ -166,7 +168,7 @@ static void shorten_holders(struct table *table, const struct lock_view *locks, 
     }
 }
 
-/* Cuts long KEYs to the window. "columns": how many of the first make up the line. */
+/* Cuts the KEYs in that column, so that a line of the first so many columns has the width. */
 static void cut_keys(struct table *table, size_t column, size_t columns, int width)
 {
     int room = width - (table_line_width(table, columns) - table_width(table, column));
@@ -179,7 +181,7 @@ static void cut_keys(struct table *table, size_t column, size_t columns, int wid
  * seen. */
 static void fit_labels(struct table *table, int width)
 {
-    int room = width - width_of(table) - TABLE_GAP;
+    int room = width - width_without_label(table) - TABLE_GAP;
     bool any = false;
 
     for (size_t i = 1; i < table->count; i++)
@@ -206,7 +208,7 @@ void render_table(struct strbuf *out, const struct lock_view *locks, size_t coun
         static const size_t least[] = {COLUMN_LEASE, COLUMN_MODE};
         int spared =
             spared_by(&table, COLUMN_KEY, KEY_FAIR) + spared_by(&table, COLUMN_HELD, HOST_FAIR);
-        for (size_t i = 0; i < 2 && width_of(&table) - spared > style->width; i++)
+        for (size_t i = 0; i < 2 && width_without_label(&table) - spared > style->width; i++)
             table.hidden[least[i]] = true;
         shorten_holders(&table, locks, style->width);
         cut_keys(&table, COLUMN_KEY, COLUMN_LABEL, style->width);
@@ -327,7 +329,8 @@ void render_long(struct strbuf *out, const struct lock_view *locks, size_t count
     }
 }
 
-/* If a clock was set back, an age is 0, not negative. */
+/* Puts since when the party is there into the object. If a clock was set back, its age is 0, not
+ * negative. */
 static void put_since(json_t *object, const struct lock_party *party)
 {
     json_put_text(object, "since", party->unread ? NULL : UTC_TEXT(party->since_ms));
@@ -345,7 +348,7 @@ static void put_identity(json_t *object, const struct identity *who)
     json_put_text(object, "version", who->version);
 }
 
-/* When and by whom the holder was asked to release the lock, or null. */
+/* Puts when and by whom the holder was asked to release the lock into the object, or null. */
 static void put_asked(json_t *object, const struct lock_party *holder)
 {
     if (!holder->revoked.known) {
@@ -359,7 +362,7 @@ static void put_asked(json_t *object, const struct lock_party *holder)
     jansson.object_set_new(object, "revoked", revoked);
 }
 
-/* A holder as JSON. Members that are not known are null. */
+/* Makes the object of a holder. Members that are not known are null. The caller owns it. */
 static json_t *holder_object(const struct lock_party *holder)
 {
     json_t *object = jansson.object();
@@ -379,7 +382,7 @@ static json_t *holder_object(const struct lock_party *holder)
     return object;
 }
 
-/* A waiter as JSON. position: in the whole queue. */
+/* Makes the object of a waiter. position: in the whole queue, from 1. The caller owns it. */
 static json_t *waiter_object(const struct lock_party *waiter, size_t position)
 {
     json_t *object = jansson.object(), *any = waiter->take ? jansson.object() : jansson.null();
@@ -421,7 +424,7 @@ void render_result_members(json_t *object, const struct lock_party *by)
     json_put_text(object, "signal", end->known && end->signal ? SIGNAL_TEXT(end->signal) : NULL);
 }
 
-/* As JSON: A pause or a reservation. */
+/* Makes the object of a pause or a reservation. The caller owns it. */
 static json_t *decision_object(const struct lock_party *by)
 {
     json_t *object = jansson.object();
@@ -451,7 +454,8 @@ static void put_pause(json_t *object, const struct lock_party *by, const char *g
     jansson.object_set_new(object, "paused", pause);
 }
 
-/* As JSON: The pause of a GLOB is a row of its own: it may hit KEYs that were never used. */
+/* Makes the object of the pause of a GLOB, which stands among the locks: it may hit KEYs that were
+ * never used. The caller owns it. */
 static json_t *glob_object(const struct lock_view *pause)
 {
     static const char *const unknown[] = {"key",   "mode",          "limit",    "stored_limit",
@@ -579,8 +583,9 @@ void render_run_end(struct table_row *row, size_t column, const struct lock_run 
         table_set(row, column, "-");
 }
 
-/* Makes a table of runs fit the window. Where cells that are cut as far as they may be have no
- * room: shortens the time to "11-20 08:15", and then hides for how long the lock was held. */
+/* Makes a table of runs narrower where the window has no room even for cells that are cut as far as
+ * they may be: shortens the time to "11-20 08:15", and then hides for how long the lock was
+ * held. */
 static void narrow_runs(struct table *table, int width)
 {
     int spared = spared_by(table, RUN_KEY, CELL_LEAST) + spared_by(table, RUN_BY, CELL_LEAST) +
@@ -603,12 +608,12 @@ static void fit_runs(struct table *table, const struct past_run *runs, int width
 {
     int outcomes = fair_width(table, RUN_OUTCOME, OUTCOME_FAIR);
     int others = width - TABLE_GAP - outcomes; /* for all columns but that one */
-    /* By cut keys and shortened owners so much is spared. "rest" is of a line with cut keys, beside
-     * the owner. */
+    /* By cut keys and shortened owners so much is spared. */
     int spared = spared_by(table, RUN_KEY, KEY_FAIR) + spared_by(table, RUN_BY, HOST_FAIR);
 
     table->hidden[RUN_WAITED] = table_line_width(table, RUN_OUTCOME) - spared > others;
     narrow_runs(table, width);
+    /* The width of a line with cut keys, without the owner and how it ended. */
     int rest = table_line_width(table, RUN_OUTCOME) - spared_by(table, RUN_KEY, KEY_FAIR) -
                table_width(table, RUN_BY);
     for (size_t i = 1; i < table->count; i++)

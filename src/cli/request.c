@@ -90,7 +90,7 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
     const struct store_address *address = &call->settings.address;
     const struct store_kind *store = store_kind_of(address);
     const char *name = strchr(mirror, ':') + 1;
-    size_t length = (size_t)(name - mirror);
+    size_t length = (size_t)(name - mirror); /* of "KIND:" */
 
     int status = command_need(call, STORE_MIRROR);
     if (status != STATUS_OK)
@@ -117,15 +117,14 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
 
 /* -- the command line -------------------------------------------------------------------------- */
 
-/* These return NULL, or a fault, which the caller frees. */
+/* Functions here that return text: NULL, or a fault, which the caller frees. */
 
 static char *wrong_value(const char *what, const char *value, const char *why)
 {
     return strbuf_print("%s '%s' %s", what, URLS_TEXT(value), why);
 }
 
-/* Takes the KEYs of the command line, each once. Returns a fault, which the caller
- * frees, or NULL. */
+/* Takes the KEYs of the command line, each once. */
 static char *take_keys(struct request *request, const struct arguments *arguments)
 {
     for (size_t i = 0; i < arguments->word_count; i++) {
@@ -159,7 +158,7 @@ void request_title(const char *const *keys, size_t count, char out[REQUEST_TITLE
     }
 }
 
-/* Takes --limit; NULL: the stored one. Returns what is wrong, which the caller frees, or NULL. */
+/* Takes the value of --limit; NULL: there is none, and the stored limit counts. */
 static char *take_limit(struct request *request, const char *value)
 {
     int64_t number = 0;
@@ -171,8 +170,8 @@ static char *take_limit(struct request *request, const char *value)
     return NULL;
 }
 
-/* Takes --mirror. Returns what is wrong, which the caller frees, or NULL. Other programs' locks are
- * exclusive, of one key. */
+/* Takes the value of --mirror, after the mode and the KEYs: other programs' locks are exclusive, of
+ * one key. */
 static char *take_mirror(struct request *request, const char *value)
 {
     const char *why = mirror_read(value, request->keys[0], request->mirror);
@@ -198,9 +197,10 @@ static bool note_mode(struct request *request, int id)
     return fits;
 }
 
-/* Judges the options --any and --take, each of which may be NULL. One of one KEY is all of them. */
-static char *judge_take(struct request *request, const struct given_option *any,
-                        const struct given_option *take)
+/* Takes the options --any and --take, each of which may be NULL, after the KEYs: how many of them
+ * are enough is wanted.take then, or 0 for all, as with one KEY. */
+static char *take_some(struct request *request, const struct given_option *any,
+                       const struct given_option *take)
 {
     int64_t number = 1;
 
@@ -216,7 +216,8 @@ static char *judge_take(struct request *request, const struct given_option *any,
     return NULL;
 }
 
-/* Judges the options --latest and --group, each of which may be NULL. */
+/* Takes the options --latest and --group, each of which may be NULL: wanted.group is NULL without
+ * --latest, and "" is the group of the KEY. */
 static char *take_group(struct request *request, const struct given_option *latest,
                         const struct given_option *group)
 {
@@ -251,8 +252,8 @@ char *request_read(struct request *request, const struct arguments *arguments, i
     if ((fault = take_group(request, args_option(arguments, OPTION_LATEST),
                             args_option(arguments, OPTION_GROUP))) ||
         (fault = take_keys(request, arguments)) ||
-        (fault = judge_take(request, args_option(arguments, OPTION_ANY),
-                            args_option(arguments, OPTION_TAKE))))
+        (fault = take_some(request, args_option(arguments, OPTION_ANY),
+                           args_option(arguments, OPTION_TAKE))))
         return fault;
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
@@ -306,9 +307,8 @@ int request_judge(const struct request *request, const struct call *call)
     return wanted->mirror ? mirror_judge(wanted->mirror, request->keys[0], call) : STATUS_OK;
 }
 
-/* Makes the owner token. The new owner nests in the one of RLOCK_OWNER; or else in the reservation
- * of this person, if all of the keys are reserved by one. An owner that acquire prints may stand
- * beside the outer one. */
+/* Makes the owner token. The new owner nests in the one of RLOCK_OWNER; or else in this user's
+ * reservation of one of the KEYs. Returns STATUS_OK, or a status after a message. */
 static int take_owner(struct request *request, const struct call *call)
 {
     const char *outer = getenv("RLOCK_OWNER");
@@ -318,8 +318,9 @@ static int take_owner(struct request *request, const struct call *call)
     if (outer && !*outer)
         outer = NULL;
     const char *why = outer ? owner_fault(outer) : NULL;
-    size_t keys = outer || call->settings.no_reentrant ? 0 : request->wanted.key_count;
-    for (size_t i = 0; i < keys && !found; i++) /* the same owner has reserved all of them */
+    bool looks_up = !outer && !call->settings.no_reentrant;
+    /* The first will do: the same owner has reserved all that this user has reserved. */
+    for (size_t i = 0; looks_up && i < request->wanted.key_count && !found; i++)
         found = reservation_find(&call->settings, request->keys[i], reserved, NULL);
     if (found) {
         bool wants_all = request->wanted.take == 0;
@@ -334,7 +335,7 @@ static int take_owner(struct request *request, const struct call *call)
         owner_mark(uuid);
     if (!why && owner_nest(outer, uuid, request->owner))
         return STATUS_OK;
-    if (!why && request->acquired) {
+    if (!why && request->acquired) { /* too deep: it stands beside the outer one (request.h) */
         owner_beside(outer, uuid, request->owner);
         return STATUS_OK;
     }

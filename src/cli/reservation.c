@@ -94,7 +94,9 @@ static int64_t now_ms(void)
     return clock_wall() / NS_PER_MS;
 }
 
-static bool is_past(int64_t until_ms)
+/* Whether a file may be removed: what it is about was over at that time (ms since 1970), a while
+ * ago. */
+static bool is_stale(int64_t until_ms)
 {
     return until_ms + KEPT_MS < now_ms();
 }
@@ -109,7 +111,7 @@ bool reservation_find(const struct settings *settings, const char *key, char own
     char *what FREED = describe_reservation(settings, key), *path FREED = path_of(what);
     struct entry entry ENDED_BY(free_entry) = {.what = NULL};
 
-    if (!read_entry(path, &entry) || is_past(entry.until_ms) || strcmp(entry.what, what) != 0)
+    if (!read_entry(path, &entry) || is_stale(entry.until_ms) || strcmp(entry.what, what) != 0)
         return false;
     strcpy(owner, entry.owner);
     if (until_ms)
@@ -117,8 +119,8 @@ bool reservation_find(const struct settings *settings, const char *key, char own
     return true;
 }
 
-/* Returns the owner for a new reservation: that of the others, or a new one. Removes what is out of
- * date. */
+/* Chooses the owner for a new reservation: that of the user's others, or a new one. Removes the
+ * files that are out of date. */
 static void choose_owner(char owner[OWNER_SIZE])
 {
     char *place FREED = reservation_directory();
@@ -134,8 +136,8 @@ static void choose_owner(char owner[OWNER_SIZE])
         bool reserved = one->d_name[0] != '.' && read_entry(path, &entry);
         /* A command that was killed was writing it. */
         bool unfinished = one->d_name[0] == '.' && stat(path, &status) == 0 &&
-                          S_ISREG(status.st_mode) && is_past((int64_t)status.st_mtime * 1000);
-        if (reserved ? is_past(entry.until_ms) : unfinished) {
+                          S_ISREG(status.st_mode) && is_stale((int64_t)status.st_mtime * 1000);
+        if (reserved ? is_stale(entry.until_ms) : unfinished) {
             unlink(path);
         } else if (reserved && !found && entry.until_ms > now_ms()) {
             found = true;
@@ -161,7 +163,8 @@ static int make_directory(char *path)
     return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
 }
 
-static void cannot_keep(const char *place, int error, char *fault, size_t size)
+/* Words why the file of a reservation cannot be kept. */
+static void word_cannot_keep(const char *place, int error, char *fault, size_t size)
 {
     snprintf(fault, size, "cannot keep it in %.150s: %s", place, strerror(error));
 }
@@ -178,7 +181,7 @@ static int lock_directory(char *fault, size_t size)
     if (!*place)
         snprintf(fault, size, "neither XDG_STATE_HOME nor HOME says where to keep it");
     else if (fd < 0)
-        cannot_keep(place, error ? error : errno, fault, size);
+        word_cannot_keep(place, error ? error : errno, fault, size);
     else if (file_lock(fd, LOCKED_NS) != ETIME) /* or there are no such locks */
         return fd;
     else
@@ -188,7 +191,7 @@ static int lock_directory(char *fault, size_t size)
     return -1;
 }
 
-/* Saves the owner of a reservation, for this user only. */
+/* Saves the owner of a reservation, for this user only. False with a message in "fault". */
 static bool save_entry(const struct settings *settings, const char *key, const char *owner,
                        int64_t until_ms, char *fault, size_t size)
 {
@@ -200,7 +203,7 @@ static bool save_entry(const struct settings *settings, const char *key, const c
     umask(mask);
 
     if (error)
-        cannot_keep(place, error, fault, size);
+        word_cannot_keep(place, error, fault, size);
     return !error;
 }
 

@@ -146,14 +146,15 @@ static const char *blocked_key(const struct run_messages *messages,
     return request->keys[key < request->key_count ? key : 0];
 }
 
-/* Returns the KEY that the message is about. */
+/* Returns the KEY that the message is about; or the title of all of them. */
 static const char *key_of(const struct run_messages *messages, const struct run_news *news)
 {
     if (news->refusal && messages->request->take)
         return messages->asked;
     if (news->refusal)
         return blocked_key(messages, news->refusal);
-    return news->key > 0 ? messages->request->keys[news->key - 1] : messages->title;
+    bool of_one = news->key > 0; /* they count from 1 */
+    return of_one ? messages->request->keys[news->key - 1] : messages->title;
 }
 
 /* Words what the caller waits for; where it takes some of several KEYs, with the KEY. */
@@ -212,7 +213,7 @@ static void fill_in(const struct run_messages *messages, const struct run_news *
 
     if (reason->key > 0)
         text_copy(part, sizeof part, messages->request->keys[reason->key - 1]);
-    int status = (int)news->number;
+    int status = (int)news->number; /* as of waitpid(2), in the events whose form has {end} */
     if (WIFSIGNALED(status))
         snprintf(end, sizeof end, "was killed (signal %d)", WTERMSIG(status));
     else
@@ -377,6 +378,7 @@ static void hide_wait(void *arg)
     status_line_wipe(&messages->wait);
 }
 
+/* Words an event in full, for a log. */
 static void word_event(void *arg, const struct run_news *news, char *out, size_t size)
 {
     fill_in(arg, news, wordings[news->event].text, out, size);
@@ -391,7 +393,7 @@ static void word_wait(void *arg, const struct run_refusal *refusal, char *out, s
     compose_wait(messages, SIZE_MAX, out, size);
 }
 
-/* Names the holder in a few words. */
+/* Names the holder that a refusal is about in a few words, or without one this process. */
 static void name_holder(void *arg, const struct run_refusal *refusal, char *out, size_t size)
 {
     const struct run_messages *messages = arg;
@@ -409,8 +411,8 @@ static void name_holder(void *arg, const struct run_refusal *refusal, char *out,
     }
 }
 
-/* Where some of several keys are enough, messages name those that are held, as long as they
- * are. */
+/* Where some of several keys are enough, has messages name those that are held, as long as they
+ * are. grants: NULL when they are not held any more. */
 static void on_granted(void *arg, const struct lock_grant *grants)
 {
     struct run_messages *messages = arg;

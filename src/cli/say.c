@@ -26,9 +26,10 @@
 /* The globals. */
 static struct {
     enum verbosity verbosity;
-    pid_t job; /* the process group that may draw a status line while in the foreground */
-    pid_t opener;
-    int fd; /* a description of our own for standard error, or standard error itself */
+    pid_t job;    /* the process group that may draw a status line while in the foreground */
+    pid_t opener; /* the process that has opened "fd" */
+    int fd;       /* a description of our own for standard error, or standard error itself */
+    /* How a line is written without blocking: by write(2), by that after poll(2), by send(2). */
     enum { WRITE_FREELY, WRITE_IF_READY, SEND } way;
     bool status_shown;
     bool left; /* the last question */
@@ -215,12 +216,12 @@ bool say_status(const char *text)
     return seen;
 }
 
-/* Reads an answer. By read(2), which ends at each key that ends a line, not only at a newline. */
 bool say_ask(const char *question, char *answer, size_t size)
 {
     ssize_t length;
 
     fprintf(stderr, "%s ", question);
+    /* read(2) ends at each key that ends a line, not only at a newline. */
     length = read(STDIN_FILENO, answer, size - 1);
     answer[length > 0 ? length : 0] = '\0';
     if (!strchr(answer, '\n'))

@@ -128,8 +128,9 @@ void window_fit(struct strbuf *out, const char *text, const struct window *windo
 
 #define INDENT 4
 
-/* How many bytes of a line fit into the window, from its start; up to a space, if one is near. */
-static size_t part_of(const char *line, size_t columns)
+/* Returns how many bytes of a line go into so many columns: as many as fit; fewer, up to a space,
+ * if one is in their second half. */
+static size_t length_to_break(const char *line, size_t columns)
 {
     size_t whole = utf8_fit(line, columns), part = whole;
 
@@ -138,6 +139,7 @@ static size_t part_of(const char *line, size_t columns)
     while (part > whole / 2 && line[part] != ' ')
         part--;
     part = part > whole / 2 ? part : whole;
+    /* At least a character, though none fits; one of more than two columns is broken. */
     part = part > 0 ? part : utf8_fit(line, 2);
     return part > 0 ? part : 1;
 }
@@ -152,7 +154,7 @@ void window_wrap(struct strbuf *out, const char *text, int columns)
         const char *line = whole;
         size_t indent = 0;
         do {
-            size_t part = part_of(line, room - indent);
+            size_t part = length_to_break(line, room - indent);
             strbuf_printf(out, "%*s%.*s\n", (int)indent, "", (int)part, line);
             line += part;
             line += strspn(line, " ");

@@ -18,7 +18,8 @@
 #define REPLICAS_MAX 100
 #define DAY_NS       (24 * 3600 * NS_PER_SEC)
 
-/* Adds one URL. The copy that was parsed in place is wiped: it may hold a password. */
+/* Adds one URL of "length" bytes. False with what is wrong in "message". The copy that was parsed in
+ * place is wiped: it may hold a password. */
 static bool add_url(struct settings *settings, const char *text, size_t length, char *message)
 {
     size_t count = settings->address.url_count;
@@ -31,6 +32,9 @@ static bool add_url(struct settings *settings, const char *text, size_t length, 
     settings->address.url_count += fine;
     return fine;
 }
+
+/* Functions that take or check the value of a setting return NULL, or what is wrong with it, behind
+ * the setting's name (setting_take()). */
 
 /* Takes one URL, or several; of these, the message says which one is wrong. */
 static const char *take_urls(struct settings *settings, const char *value, char *message)
@@ -75,7 +79,6 @@ static const char *check_filled(const char *value)
     return *value ? NULL : "is empty";
 }
 
-/* Why the value is wrong, behind its name; NULL: it is right. */
 static const char *check_server_name(const char *value)
 {
     return *value == '\0' ? "is empty"
@@ -321,7 +324,8 @@ const char *setting_find_similar(const char *name)
     return meant;
 }
 
-static const char *out_of_bounds(const struct setting_row *row, int64_t number)
+/* Returns what is wrong with a number outside of the row's bounds; NULL: nothing is. */
+static const char *check_bounds(const struct setting_row *row, int64_t number)
 {
     return row->wrong && (number < row->least || number > row->most) ? row->wrong : NULL;
 }
@@ -335,7 +339,7 @@ static const char *take_number(const struct setting_row *row, int *member, const
     if (!decimal_parse(value + below, 0, INT_MAX, &number))
         return row->wrong;
     *member = (int)(below ? -number : number);
-    return out_of_bounds(row, *member);
+    return check_bounds(row, *member);
 }
 
 const char *setting_take(enum setting id, struct settings *settings, const char *value,
@@ -346,7 +350,7 @@ const char *setting_take(enum setting id, struct settings *settings, const char 
 
     switch (row->kind) {
     case KIND_DURATION:
-        return duration_parse(value, member) ? out_of_bounds(row, *(int64_t *)member)
+        return duration_parse(value, member) ? check_bounds(row, *(int64_t *)member)
                                              : duration_fault(value, DURATION_FAULT);
     case KIND_NUMBER: return take_number(row, member, value);
     case KIND_FLAG:

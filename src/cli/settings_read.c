@@ -30,6 +30,7 @@ struct collection {
     size_t size;
 };
 
+/* Returns the exit status for a wrong value that came from there. */
 static int status_of(enum origin origin)
 {
     return origin == ORIGIN_OPTION ? STATUS_USAGE : STATUS_CONFIG;
@@ -79,6 +80,7 @@ int settings_refuse(const struct settings *settings, enum setting id, const char
     return status_of(given->origin);
 }
 
+/* Words into the fault what is wrong with the value of a setting. Returns the status. */
 __attribute__((format(printf, 3, 4))) static int
 refuse_value(const struct collection *collection, enum setting id, const char *format, ...)
 {
@@ -91,7 +93,7 @@ refuse_value(const struct collection *collection, enum setting id, const char *f
     return settings_refuse(collection->settings, id, why, collection->fault, collection->size);
 }
 
-/* Prints what is wrong elsewhere than with a setting. Returns the status. */
+/* Words into the fault what is wrong elsewhere than with a setting. Returns the status. */
 __attribute__((format(printf, 3, 4))) static int fail_with(const struct collection *collection,
                                                            int status, const char *format, ...)
 {
@@ -126,8 +128,8 @@ struct source {
     bool secret;     /* there is a password in it */
 };
 
-/* Begins to read a file. Its path is cut in messages, and has no password in it, as it may be an
- * address in the wrong place. */
+/* Returns the record of a file that will be read. Messages show its path cut, and without a
+ * password, as it may be an address in the wrong place. */
 static struct source source_of(const struct collection *collection, const char *path,
                                enum origin origin)
 {
@@ -140,8 +142,8 @@ static struct source source_of(const struct collection *collection, const char *
                            .origin = origin};
 }
 
-/* Completes a path that stands in a file, where it begins with '~' or is relative to that file.
- * Returns NULL, or what is wrong with it. */
+/* Completes *value, a path that stands in a file, where it begins with '~' or is relative to that
+ * file. Returns NULL, or what is wrong with it. */
 static const char *settle_path(const struct collection *collection, const struct source *source,
                                const char **value)
 {
@@ -174,8 +176,8 @@ static bool has_password(enum setting id, const char *value)
     return false;
 }
 
-/* Takes a line of a configuration file. Returns STATUS_OK, also for an unknown key, or
- * says why not. */
+/* Takes a line of a configuration file. Returns STATUS_OK, also for an unknown key, or a status
+ * with a fault. */
 static int collect_line(struct collection *collection, const struct config_reader *line,
                         struct source *source)
 {
@@ -212,8 +214,9 @@ static int collect_line(struct collection *collection, const struct config_reade
     return take_setting(collection, &scratch, id);
 }
 
-/* Returns STATUS_OK, where *error is that of reading the file, with a message that follows its
- * path; or the status for what is wrong in it. */
+/* Takes all lines of a configuration file. Returns STATUS_OK, or the status for what is wrong in
+ * them, with a fault. *error: 0, or the errno of reading the file, with a message in "fault" that
+ * follows its path, for the caller to judge. */
 static int collect_file(struct collection *collection, struct source *source, int *error,
                         char *fault, size_t size)
 {
@@ -322,6 +325,7 @@ static int collect_files(struct collection *collection, const char *named, enum 
         int error, status = collect_file(collection, &source, &error, why, sizeof why);
         if (!error)
             return status;
+        /* There is no such file, or nothing comes from that pipe: the name is wrong. */
         bool nothing =
             error == ENOENT || error == ENOTDIR || error == ETIMEDOUT || error == ENODATA;
         return fail_with(collection, nothing ? status_of(origin) : STATUS_CONFIG, "%s %s: %s",
@@ -344,7 +348,7 @@ static const char *variable_text(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Several --url mean the same as one with several URLs in it. */
+/* Adds a URL to collection->urls: several --url mean the same as one with several URLs in it. */
 static void add_url(struct collection *collection, const char *url)
 {
     const char *before = collection->urls ? collection->urls : "";
@@ -353,8 +357,8 @@ static void add_url(struct collection *collection, const char *url)
                                          strbuf_print("%s%s%s", before, *before ? " " : "", url));
 }
 
-/* Notes the values that options give, and their origin. Several --url, and --local, are one value
- * by now: collection->urls. */
+/* Notes the values that options give, and their origin. The value of all --url and --local is
+ * collection->urls by now. */
 static int collect_options(struct collection *collection, const struct arguments *arguments)
 {
     bool local = args_option(arguments, OPTION_LOCAL), url = args_option(arguments, SETTING_URL);
@@ -383,8 +387,8 @@ static int collect_options(struct collection *collection, const struct arguments
 
 /* Collects all values, those of a later source in place of an earlier one's: defaults, files,
  * environment, options. Overwrites the passwords among the arguments. Warns of unknown keys in
- * files, and of files with a password that every user may read. Returns a status, and has said
- * why. */
+ * files, and of files with a password that every user may read. Returns STATUS_OK, or a status with
+ * a fault. */
 static int collect_values(struct collection *collection, const struct arguments *arguments)
 {
     const struct given_option *config = args_option(arguments, OPTION_CONFIG);
@@ -417,7 +421,7 @@ static int collect_values(struct collection *collection, const struct arguments 
         collection->settings->given[SETTING_COLOR] =
             (struct given){"never", ORIGIN_ENVIRONMENT, "NO_COLOR", 0};
     status = collect_options(collection, arguments);
-    if (!collection->settings->given[SETTING_SERVER_WAIT].value)
+    if (!collection->settings->given[SETTING_SERVER_WAIT].value) /* its default */
         collection->settings->given[SETTING_SERVER_WAIT].value =
             collection->settings->given[SETTING_CONNECT_TIMEOUT].value;
     return status;
@@ -426,7 +430,8 @@ static int collect_values(struct collection *collection, const struct arguments 
 /* -- the way to the store ---------------------------------------------------------------------- */
 
 /* Judges the URLs. Several make a quorum, of which each node must be a single server: a store that
- * fails over may forget a lock. */
+ * fails over may forget a lock. Returns STATUS_OK, or a status with a fault; so do all that settle
+ * something. */
 static int settle_urls(const struct collection *collection, const struct store_address *address)
 {
     const struct url *urls = address->urls;
@@ -445,7 +450,7 @@ static int settle_urls(const struct collection *collection, const struct store_a
                 continue;
             refuse_value(collection, SETTING_URL, "names the same node twice: %s",
                          url_print(&urls[i], name, sizeof name));
-            return STATUS_CONFIG;
+            return STATUS_CONFIG; /* as for a server by two names, which only its answer shows */
         }
     }
     return STATUS_OK;
@@ -478,9 +483,9 @@ static int settle_abilities(const struct collection *collection, const struct se
     return STATUS_OK;
 }
 
-/* Chooses between the setting "id", a password, and the one behind it, the file of one: that of the
- * higher origin. It stays in *password, and in *path a file that can be read again. Neither is
- * needed unless "wanted". */
+/* Chooses between the setting "id", a password, and the next setting, the file of one: that of the
+ * higher origin. *password is the password then, and *path its file, NULL for a pipe, which cannot
+ * be read again. Both are NULL unless one is wanted. */
 static int settle_password(const struct collection *collection, struct settings *settings,
                            bool wanted, enum setting id, const char **password, const char **path)
 {
@@ -511,9 +516,8 @@ static int settle_password(const struct collection *collection, struct settings 
     return STATUS_OK;
 }
 
-/* Chooses the passwords. That of a URL comes first. An empty password in a URL that names a user
- * does not count: the URL names the user of a password that is kept elsewhere. The local server has
- * no password. */
+/* Chooses the passwords of the servers, of which that of a URL comes first, and that of the
+ * Sentinels. */
 static int settle_passwords(const struct collection *collection, struct settings *settings)
 {
     struct store_address *address = &settings->address;
@@ -525,6 +529,7 @@ static int settle_passwords(const struct collection *collection, struct settings
         if ((url->password && *url->password) || url->kind->no_password)
             continue;
         wanted = true;
+        /* An empty one, as in redis://user:@host, names the user of a password that is here. */
         if (given[SETTING_PASSWORD].value || given[SETTING_PASSWORD_FILE].value)
             url->password = NULL;
     }
@@ -536,9 +541,9 @@ static int settle_passwords(const struct collection *collection, struct settings
                            &address->sentinel_password, &address->sentinel_password_file);
 }
 
-/* Applies a setting of TLS to the URLs. A setting of TLS whose origin is that of the URLs, or
- * higher, is meant for them: it turns TLS on where the scheme leaves that open. One of a lower
- * origin is a default for URLs with TLS. */
+/* Applies a setting of TLS, if it is given, to the URLs. One whose origin is that of the URLs, or
+ * higher, is meant for them: it turns TLS on where the scheme leaves that open, and is refused
+ * where the scheme says no. One of a lower origin is a default for URLs with TLS. */
 static int demand_tls(const struct collection *collection, struct settings *settings,
                       enum setting id)
 {
@@ -561,7 +566,8 @@ static int demand_tls(const struct collection *collection, struct settings *sett
                               url_print(settings->urls, name, sizeof name));
 }
 
-/* Reads one of the files at once: a pipe can be read only once, and a file may be gone later. */
+/* Reads a file of TLS, if its path is set, at once: a pipe can be read only once, and a file may be
+ * gone later. */
 static int read_tls_file(const struct collection *collection, struct settings *settings,
                          enum setting id, struct tls_file *tls)
 {
@@ -588,7 +594,7 @@ static int read_tls_file(const struct collection *collection, struct settings *s
 static int settle_tls(const struct collection *collection, struct settings *settings)
 {
     struct tls_options *tls = &settings->address.tls;
-    struct tls_file *const files[] = {&tls->ca, &tls->cert, &tls->key};
+    struct tls_file *const files[] = {&tls->ca, &tls->cert, &tls->key}; /* as their settings */
     int status = STATUS_OK;
     bool any = false;
 

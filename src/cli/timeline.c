@@ -24,6 +24,7 @@ static const struct glyphs *glyphs_of(const struct timeline_style *style)
     return style->ascii ? &letters : &blocks;
 }
 
+/* Returns what is wanted, but not less than the least. */
 static int at_least(int least, int wanted)
 {
     return wanted > least ? wanted : least;
@@ -67,13 +68,14 @@ static void print_stamp(int64_t at_ms, char out[DESCRIBE_TIME_SIZE])
         strcpy(out, "---------- --:--:--");
 }
 
-/* A part of a stamp: where it begins, and its length. */
+/* A part of "2026-11-24 08:00:12": where it begins, and its length. */
 struct part {
     int from, length;
 };
 
-/* Writes when the line begins and ends at its two ends, as exactly as there is room for and as the
- * length of the time asks for. The caller frees. */
+/* Writes when the line begins and ends at its two ends, as exactly as the length of the time asks
+ * for: the first of its three parts for which so many cells have room twice, or else the last. The
+ * caller frees. */
 static char *print_axis(const struct span *span, int cells)
 {
     static const struct part minutes[] = {{0, 19}, {11, 8}, {11, 5}};
@@ -95,8 +97,8 @@ static char *print_axis(const struct span *span, int cells)
 
 /* -- drawing ----------------------------------------------------------------------------------- */
 
-/* A cell has two halves, "left" and left + 1. All are in halves of a cell: waited from "waited" on,
- * held from "held" until "end". */
+/* Returns what to draw in a cell, whose halves have the numbers "left" and left + 1. The other
+ * numbers are halves, too: the run waited from "waited" on, and held from "held" until "end". */
 static const char *cell_of(int left, int held, int end, int waited, const struct glyphs *glyphs)
 {
     bool in_left = held <= left && left < end, in_right = held <= left + 1 && left + 1 < end;
