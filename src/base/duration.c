@@ -32,7 +32,7 @@ struct component {
     size_t unit; /* UNIT_COUNT: none written */
 };
 
-/* Splits the component at *text off and moves *text behind it. */
+/* Splits the component at *text off and moves *text behind it. False: there is none. */
 static bool component_read(const char **text, struct component *c)
 {
     const char *p = *text;
@@ -82,7 +82,7 @@ static void component_add(const struct component *c, int64_t unit, int64_t *sum)
         *sum = TOO_LONG;
 }
 
-/* Returns the sum, or -1 if it is not a duration. */
+/* Returns the ns of all components, TOO_LONG at most; -1: the text is not a duration. */
 static int64_t add_up(const char *text)
 {
     int64_t sum = 0;
@@ -91,14 +91,16 @@ static int64_t add_up(const char *text)
 
     for (size_t next_unit = 0; p == text || *p; next_unit = c.unit + 1) {
         bool first = p == text;
+        /* Only the last component may have a fraction. */
         if (c.fraction_length > 0 || !component_read(&p, &c))
             return -1;
+        /* A number without a unit is all of the text: "90" is 90 s. */
         if (c.unit == UNIT_COUNT) {
             if (!first || *p)
                 return -1;
             c.unit = UNIT_SECOND;
         }
-        if (c.unit < next_unit)
+        if (c.unit < next_unit) /* units fall, and none is there twice */
             return -1;
         component_add(&c, units[c.unit].ns, &sum);
     }
@@ -120,11 +122,13 @@ const char *duration_fault(const char *text, const char *otherwise)
     return add_up(text) > DURATION_MAX_NS ? "is longer than ten years" : otherwise;
 }
 
+/* Returns the multiple of "step" that is nearest to ns. */
 static uint64_t rounded(uint64_t ns, uint64_t step)
 {
     return (ns + step / 2) / step * step;
 }
 
+/* Prints ns as two units, the second with two digits: "3m12s". */
 static void print_two(uint64_t ns, uint64_t unit, char name, uint64_t part, char part_name,
                       char *out, size_t size)
 {
@@ -132,8 +136,8 @@ static void print_two(uint64_t ns, uint64_t unit, char name, uint64_t part, char
              part_name);
 }
 
-/* Prints the largest form that fits. Each form has its precision. A value that rounds up to the
- * least of the next form has that, so that 1h59m59.9s is 2h00m. */
+/* Prints the first form that is large enough. Each form has its precision. A value that rounds up
+ * to the least of the next form has that, so that 1h59m59.9s is 2h00m. */
 char *duration_print(int64_t ns, char *out, size_t size)
 {
     uint64_t left = ns > 0 ? (uint64_t)ns : 0;

@@ -13,7 +13,7 @@ uint32_t jitter(void)
 
 int64_t jitter_between(int64_t least, int64_t most)
 {
-    return least + (most - least) * (jitter() >> 16) / 65536;
+    return least + (most - least) * (jitter() >> 16) / 65536; /* 16 bits, not to overflow */
 }
 
 int64_t jitter_spread(int64_t middle, int64_t spread)

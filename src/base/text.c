@@ -18,7 +18,7 @@ void text_vappend(char *out, size_t size, const char *fmt, va_list args)
     int length = vsnprintf(out + used, size - used, fmt, args);
 
     if (length < 0 || (size_t)length < size - used || size < sizeof ellipsis)
-        return;
+        return; /* it fits, or there is no room for an ellipsis */
     char *end = out + size - sizeof ellipsis;
     for (int i = 0; i < 3 && end > out && (*end & 0xc0) == 0x80; i++) /* in a character of UTF-8 */
         end--;
@@ -69,6 +69,6 @@ void text_fill(char *out, size_t size, const char *form, const struct text_field
             whole &= *field->text != '\0';
             form += length;
         }
-        form += *form != '\0';
+        form += *form != '\0'; /* the bracket or brace */
     }
 }

@@ -8,7 +8,7 @@
 
 uint32_t utf8_next(const char **text)
 {
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000}; /* by the number of bytes */
     const unsigned char *p = (const unsigned char *)*text;
     unsigned char lead = *p++;
     unsigned more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;

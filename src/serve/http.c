@@ -53,7 +53,8 @@ struct http {
 
 /* -- responses --------------------------------------------------------------------------------- */
 
-/* Frees the text with the response. */
+/* Makes a response with the headers that all have. It takes the text over; the caller destroys the
+ * response. */
 static struct MHD_Response *make_response(char *text, size_t length, const char *type)
 {
     static const char *const headers[][2] = {
@@ -124,7 +125,8 @@ static const struct {
     [HTTP_METRICS] = {"/metrics", METRICS_CONTENT_TYPE},
 };
 
-/* Answers with a document. A request that has waited for a newer document takes the present one. */
+/* Answers with a document, or suspends the request until a newer one is published. *waited is NULL
+ * at first, and not when the library asks again after that: the present document is taken then. */
 static enum MHD_Result answer_document(struct http *http, struct MHD_Connection *connection,
                                        enum http_document wanted, void **waited)
 {
@@ -249,6 +251,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 
 /* -- connections ------------------------------------------------------------------------------- */
 
+/* Arms the timer for the end of the oldest client's time. */
 static void arm_limit(struct http *http)
 {
     loop_disarm(http->loop, &http->limit);
@@ -256,7 +259,7 @@ static void arm_limit(struct http *http)
         loop_arm(http->loop, &http->limit, http->clients->until);
 }
 
-/* The library ends a connection that it finds broken. */
+/* Shuts a connection down; the library finds it broken, and ends it. */
 static void break_off(const struct client *client)
 {
     const union MHD_ConnectionInfo *info =
@@ -272,8 +275,8 @@ static void watch_listeners(struct http *http, int events)
         http->listeners[i].events = events;
 }
 
-/* Counts clients as they come and leave. At the limit, one that has sent no request leaves
- * for the next. */
+/* Called by the library: keeps the list of clients as they come and leave, oldest first. At the
+ * limit, one that has sent no request is broken off, which makes room for the next. */
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -288,7 +291,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
         http->client_count++;
         watch_listeners(http, http->client_count < CONNECTIONS_MAX ? LOOP_READ : 0);
         arm_limit(http);
-        /* At the limit, makes room for the next one. The last to come has its time to speak. */
+        /* The oldest one without a request, but not the one that has just come. */
         struct client *silent = http->clients;
         while (silent && (silent->asked || !silent->next))
             silent = silent->next;
@@ -306,7 +309,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
     }
 }
 
-/* Ends connections. The time of the oldest clients is over: they have to go. */
+/* Breaks off the oldest clients, those whose time is over, and arms the timer for the next. */
 static void on_limit(struct loop_timer *timer)
 {
     struct http *http = timer->owner;

@@ -93,7 +93,7 @@ static enum listener_result open_path(struct listener *listener, const char *pat
 
 /* -- TCP --------------------------------------------------------------------------------------- */
 
-/* Cuts "ADDR:PORT" or "[ADDR]:PORT" in two. */
+/* Cuts "ADDR:PORT" or "[ADDR]:PORT" in two, in place. False: it has neither form. */
 static bool split_host_port(char *address, char **host, char **port)
 {
     char *colon = strrchr(address, ':');

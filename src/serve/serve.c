@@ -50,8 +50,8 @@ struct server {
 
 /* -- what is published ------------------------------------------------------------------------- */
 
-/* Prints as `rlock status` does, for programs and for people: free locks only where they are
- * named. */
+/* Makes the documents of the present locks, for programs and for people, as `rlock status` prints
+ * them: free locks only where they are named. */
 static void print_locks(const struct server *server, struct http_texts *texts)
 {
     const struct render_style style = {.width = TABLE_WIDTH};
@@ -71,7 +71,8 @@ static void print_locks(const struct server *server, struct http_texts *texts)
     free(shown.views);
 }
 
-/* Prints {"error":"…","seen":"…"}, the time of the last answer, or null; and that in words. */
+/* Makes the documents of an outage: {"error":"…","seen":"…"}, the time of the last answer, or null;
+ * and that in words. */
 static void print_outage(const struct server *server, struct http_texts *texts)
 {
     char seen[DESCRIBE_TIME_SIZE] = "";
@@ -100,6 +101,7 @@ static void publish_locks(void *arg)
         print_outage(server, &texts);
     } else {
         print_locks(server, &texts);
+        /* The history was surveyed, or the store has none ("idle" is for those with a memory). */
         if (locks->request.runs > 0 || !locks->request.idle) {
             /* As `rlock history --json` does. */
             size_t count;
@@ -110,15 +112,16 @@ static void publish_locks(void *arg)
     }
     metrics_render(&texts.all[HTTP_METRICS], locks->away ? NULL : &locks->list,
                    locks->request.idle);
-    server->survey_wanted = server->history_wanted;
+    server->survey_wanted = server->history_wanted; /* by a client that came meanwhile */
     http_publish(server->http, &texts);
 }
 
-/* Whether the documents are new enough. Called by http: where the answer is no, it waits for what
- * is published next. */
+/* Called by http for a request: whether the document that is there, if one is, is new enough. If
+ * not, the request waits for what is published next, and a survey begins as soon as it may. */
 static bool is_fresh(void *arg, enum http_document wanted, bool there)
 {
     struct server *server = arg;
+    /* A survey of a store that is away may take long, and the document says that it is. */
     bool out_of_reach = server->surveying && server->locks.away;
 
     if (there && (out_of_reach || !moment_reached(server->fresh_until, moment_now())))
@@ -130,7 +133,7 @@ static bool is_fresh(void *arg, enum http_document wanted, bool there)
     return false;
 }
 
-/* Prints {"store":"…","prefix":"…"} */
+/* Makes the document about the store, {"store":"…","prefix":"…"}. */
 static void print_about(struct server *server)
 {
     const struct store_address *address = &server->call.settings.address;
@@ -155,7 +158,9 @@ static bool knows_host(void *arg, const char *host)
     return host_header_is_known(host, server->names, server->name_count);
 }
 
-/* Whether the user may come in. A client without a password cannot keep it busy with checks. */
+/* Whether the user may come in. A check of a password takes long on purpose. After a wrong one, no
+ * other is checked for a while (HTTP_BUSY), so that a stranger cannot keep the server busy; users
+ * whose password was right before come in at once. */
 static enum http_admission admits_user(void *arg, const char *user, const char *password)
 {
     struct server *server = arg;
@@ -270,7 +275,7 @@ static int open_listener(struct server *server)
     switch (listener_open(&server->listener, address, fault, sizeof fault)) {
     case LISTENER_MISUSED: {
         int64_t number;
-        const char *port = address + (*address == ':'); /* as others write it */
+        const char *port = address + (*address == ':'); /* PORT or :PORT, as others write it */
         if (!decimal_parse(port, 1, UINT16_MAX, &number))
             return command_misused(&server->call, "'%s' %s", URLS_TEXT(address), fault);
         command_error(&server->call, "'%s' %s", URLS_TEXT(address), fault);
@@ -305,6 +310,7 @@ static int open_listener(struct server *server)
     return STATUS_OK;
 }
 
+/* Collects the names by which browsers may know this server, and takes the file of users. */
 static int check_serve(struct call *call)
 {
     struct server *server = (struct server *)call;
@@ -325,8 +331,7 @@ static int check_serve(struct call *call)
     return take_users(server);
 }
 
-/* Serves until a signal asks for the end. The page is served whether the store is there or not, and
- * says so. */
+/* Serves until a signal asks for the end. */
 static int execute_serve(struct call *call)
 {
     struct server *server = (struct server *)call;
@@ -358,7 +363,7 @@ static void end_serve(struct call *call)
 
     if (server->http)
         http_stop(server->http);
-    if (server->names)
+    if (server->names) /* check_serve() has run, so the listener is set */
         listener_close(&server->listener);
     free(server->names);
     strbuf_free(&server->about);
@@ -366,6 +371,7 @@ static void end_serve(struct call *call)
     lock_list_free(&server->locks.list);
 }
 
+/* The record of `rlock serve` (cmd/companion.c) does not act by itself: this program does. */
 int main(int argc, char **argv)
 {
     struct command program = command_serve;

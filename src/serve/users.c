@@ -24,8 +24,9 @@ struct users {
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* Why users cannot be checked by this hash, or NULL. A cost above the greatest would keep the
- * server busy for seconds. */
+/* Returns why users cannot be checked by this hash, a constant, or NULL. It must be "$2y$", the
+ * cost in two digits, "$", and salt and hash. A cost above the greatest would keep the server busy
+ * for seconds. */
 static const char *hash_fault(const char *hash, size_t length)
 {
     static const char digits[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -102,7 +103,8 @@ struct users *users_parse(const char *text, size_t text_length, unsigned *line, 
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-/* Takes as long for a right one as for a wrong one of the same length. */
+/* Whether two texts are the same. It takes as long for any two of the same length, so that the
+ * time does not tell how many bytes are right. */
 static bool is_same(const char *one, const char *other)
 {
     size_t length = strlen(one);
@@ -125,7 +127,7 @@ bool users_know(const struct users *users, const char *name, const char *passwor
 bool users_admit(struct users *users, const char *name, const char *password)
 {
     struct user *user = find_user(users, name, strlen(name));
-    const char *hash = user ? user->hash : users->all->hash;
+    const char *hash = user ? user->hash : users->all->hash; /* any will do: it takes the time */
 
     if (users_know(users, name, password))
         return true;

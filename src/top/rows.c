@@ -44,6 +44,7 @@ static int64_t first_arrival(const struct lock_party *parties, size_t count)
     return since;
 }
 
+/* The value of a comparison for qsort(). */
 static int ascending(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
@@ -97,7 +98,8 @@ static int (*const orders[ROWS_ORDERS])(const void *, const void *) = {
 
 /* -- the chosen one ---------------------------------------------------------------------------- */
 
-/* Chooses that row. Its key is kept, so that it stays chosen when rows move. */
+/* Chooses the row of that number, if there are rows. Its key is kept, so that it stays chosen when
+ * rows move. */
 static void choose_row(struct rows *rows, size_t number)
 {
     rows->chosen = number;
@@ -105,7 +107,8 @@ static void choose_row(struct rows *rows, size_t number)
     rows->key = rows->count > 0 ? mem_strdup(rows->locks[number].key) : NULL;
 }
 
-/* Finds where the chosen lock is now; the row in its place if it is gone. */
+/* Returns the row where the chosen lock is now; if it is gone, the one in its place, or the
+ * last. */
 static size_t find_chosen(const struct rows *rows)
 {
     for (size_t i = 0; rows->key && i < rows->count; i++)

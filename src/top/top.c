@@ -55,8 +55,8 @@ struct top {
 
 /* -- lines of the screen ----------------------------------------------------------------------- */
 
-/* Puts a line on the screen: A text without control characters, cut to the window; the whole line
- * has the attributes. */
+/* Puts a line on the screen, of that number from the top: a text of "length" bytes without control
+ * characters, cut to the window. The whole line has the attributes. */
 static void put_line(int line, attr_t attributes, const char *text, size_t length)
 {
     char *plain FREED = mem_checked(strndup(text, length));
@@ -74,7 +74,8 @@ static void put_text(int line, attr_t attributes, const char *text)
     put_line(line, attributes, text, strlen(text));
 }
 
-/* The line of that number, from 0; its length in *length. NULL if there are not so many. */
+/* Returns where the line of that number, from 0, begins, and its length in *length. NULL if there
+ * are not so many. */
 static const char *find_line(const char *text, size_t number, size_t *length)
 {
     for (; number > 0 && *text; number--)
@@ -164,6 +165,7 @@ static void draw_rows(struct top *top)
     }
 }
 
+/* Returns the lock as the last survey of all has it; NULL: it is not there. */
 static const struct lock_view *find_lock(const struct top *top, const char *key)
 {
     const struct lock_views *locks = &top->locks.list.locks;
@@ -200,7 +202,8 @@ static void print_detail(const struct top *top, struct strbuf *out)
     }
 }
 
-/* Draws a text that may be longer than the window, of which the first line is a heading. */
+/* Draws a text that may be longer than the window, of which the first line is a heading. The window
+ * begins at line "scrolled", which goes back where the text ends above. */
 static void draw_text(struct top *top, const char *text)
 {
     size_t room = room_for_rows() + 1, lines = 0, length;
@@ -255,7 +258,7 @@ static void draw_screen(void *arg)
         draw_rows(top);
     }
     if (LINES >= LINES_AROUND) {
-        /* As many of the keys as fit. */
+        /* As many of the keys as fit: three spaces are between two of them. */
         const char *keys = keys_of(top);
         size_t length = strlen(keys), fitting = utf8_fit(keys, (size_t)COLS);
         while (length > fitting && length > 0)
@@ -268,13 +271,15 @@ static void draw_screen(void *arg)
 
 /* -- what is typed ----------------------------------------------------------------------------- */
 
-/* In a survey, which loop_stop() would break off, whatever can wait does. */
+/* Ends the pause between two surveys, so that what was typed is done at once. A survey, which
+ * loop_stop() would break off, is waited for, unless the user quits. */
 static void end_rest(struct top *top)
 {
     if (top->resting || top->quit)
         loop_stop(top->call.query.loop);
 }
 
+/* Ends the filter after so many bytes, and filters the rows anew. */
 static void set_filter(struct top *top, size_t length)
 {
     top->rows.filter[length] = '\0';
@@ -310,7 +315,9 @@ static void type_filter(struct top *top, int key)
     }
 }
 
-/* How far a key moves, in a window of so many lines; 0: it is not for moving. */
+#define TO_THE_END 1000000 /* more lines than there are */
+
+/* Returns how many lines down a key moves, in a window of "room" lines; 0: it is not for moving. */
 static long lines_to_move(int key, size_t room)
 {
     switch (key) {
@@ -322,9 +329,9 @@ static long lines_to_move(int key, size_t room)
     case ' ': return (long)room;
     case KEY_PPAGE: return -(long)room;
     case KEY_HOME:
-    case 'g': return -1000000;
+    case 'g': return -TO_THE_END;
     case KEY_END:
-    case 'G': return 1000000;
+    case 'G': return TO_THE_END;
     default: return 0;
     }
 }
@@ -335,10 +342,10 @@ static void close_detail(struct top *top)
     top->detail = NULL;
 }
 
-/* Begins the question that was typed by "p" (pause or resume) or "x" (take away) about the chosen
- * lock. key: of that; NULL: no lock is chosen, and nothing is asked. Returns whether it was one of
- * these. */
-static bool type_question(struct top *top, int typed, const char *key)
+/* Notes the question that "p" (pause or resume) or "x" (take away) is about the lock "key", which
+ * watch_locks() asks then; NULL: no lock is chosen, and nothing is asked. False: another key was
+ * typed. */
+static bool take_question(struct top *top, int typed, const char *key)
 {
     if (typed != 'p' && typed != 'x')
         return false;
@@ -350,7 +357,7 @@ static bool type_question(struct top *top, int typed, const char *key)
     return true;
 }
 
-/* Scrolls as the key says; not above the first line. */
+/* Scrolls as the key says; not above the first line. draw_text() sees to the last. */
 static void scroll_text(struct top *top, int key)
 {
     long by = lines_to_move(key, room_for_rows());
@@ -377,7 +384,7 @@ static void type_in_detail(struct top *top, int key)
 {
     if (key == 'q' || key == KEY_ESCAPE || is_enter(key))
         close_detail(top);
-    else if (!type_question(top, key, top->detail))
+    else if (!take_question(top, key, top->detail))
         scroll_text(top, key);
 }
 
@@ -402,7 +409,7 @@ static void type_in_rows(struct top *top, int key)
         top->detail = mem_strdup(lock->key);
         top->scrolled = 0;
         end_rest(top);
-    } else if (!type_question(top, key, lock ? lock->key : NULL)) {
+    } else if (!take_question(top, key, lock ? lock->key : NULL)) {
         rows_move(&top->rows, lines_to_move(key, room_for_rows()));
     }
 }
@@ -462,7 +469,7 @@ static void enter_screen(struct top *top)
     curs_set(0);
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
-    set_escdelay(50);
+    set_escdelay(50); /* ms, until an Escape is not the begin of another key's sequence */
     if (top->call.settings.color != COLOR_NEVER && has_colors()) {
         start_color();
         use_default_colors();
@@ -505,8 +512,9 @@ static void on_signal(void *owner, int signo)
 
 #define WORDS_MORE 4 /* besides its options, of a command that is run here */
 
-/* Runs the command as "rlock NAME OPTIONS WORDS", with the options that rlock top was given. The
- * words are up to a NULL. Nothing is executed, so no password is on an argument list. */
+/* Runs the command as "rlock NAME OPTIONS WORDS", with the options that rlock top was given, in a
+ * process of its own, which ends then and frees nothing. more: the words, up to a NULL. Nothing is
+ * executed, so no password is on an argument list. Returns the exit status. */
 static int run_command(const struct top *top, const struct command *command,
                        const char *const *more)
 {
@@ -526,8 +534,8 @@ static int run_command(const struct top *top, const struct command *command,
 
 #define NO_KEY _POSIX_VDISABLE
 
-/* Has Escape end a line that is typed, as Enter does, and "key", too; NO_KEY: no other. Ncurses
- * puts back what was there before. */
+/* Has the terminal end a line that is typed at Escape, too, and at "key"; NO_KEY: at no other.
+ * Ncurses puts back what was there before. */
 static void end_lines_at(cc_t key)
 {
     struct termios mode;
@@ -539,7 +547,8 @@ static void end_lines_at(cc_t key)
     tcsetattr(STDIN_FILENO, TCSANOW, &mode);
 }
 
-/* Keeps the output of a command on the screen until Enter is pressed. */
+/* Keeps the output of a command on the screen until Enter is pressed; not if the user has left its
+ * question without an answer. Returns the command's status. */
 static int wait_for_enter(int status)
 {
     char line[16];
@@ -549,8 +558,8 @@ static int wait_for_enter(int status)
     return status;
 }
 
-/* Runs rlock force-release KEY, which shows the holders and asks; with --now where a holder cannot
- * be asked. */
+/* Runs rlock force-release KEY, which shows the holders and asks; with --now where the store cannot
+ * ask a holder. Returns its status. */
 static int take_away(void *arg)
 {
     const struct top *top = arg;
@@ -590,7 +599,8 @@ static int pause_or_resume(void *arg)
     return wait_for_enter(run_command(top, &command_pause, pause));
 }
 
-/* The keys that ended the question are not for this process. */
+/* Drops the signals of keys such as ^C that were typed at the question: they are not for this
+ * process. */
 static void forget_typed_signals(void)
 {
     const struct timespec at_once = {0};
@@ -637,7 +647,7 @@ static void watch_locks(struct top *top, struct answer *answer)
         if (top->quit || top->call.signal)
             return;
         if (top->subject) {
-            endwin();
+            endwin(); /* the question is asked on the usual screen */
             if (child_run(&top->inherited, top->ask, top) < 0)
                 command_system_refused(&top->call);
             forget_typed_signals();
@@ -708,6 +718,7 @@ static void end_top(struct call *call)
     lock_list_free(&top->locks.list);
 }
 
+/* The record of `rlock top` (cmd/companion.c) does not act by itself: this program does. */
 int main(int argc, char **argv)
 {
     struct command program = command_top;
