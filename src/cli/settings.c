@@ -18,8 +18,8 @@
 #define REPLICAS_MAX 100
 #define DAY_NS       (24 * 3600 * NS_PER_SEC)
 
-/* Adds one URL of "length" bytes. False with what is wrong in "message". The copy that was parsed in
- * place is wiped: it may hold a password. */
+/* Adds one URL of "length" bytes. False with what is wrong in "message". The copy that was parsed
+ * in place is wiped: it may hold a password. */
 static bool add_url(struct settings *settings, const char *text, size_t length, char *message)
 {
     size_t count = settings->address.url_count;
