@@ -24,9 +24,9 @@ struct moment {
 /* Never comes: later than every other moment. */
 #define MOMENT_NEVER ((struct moment){INT64_MAX})
 
-/* The kernel's clock and timer, not those of a library that stands in front of the C library and
+/* Returns the ns of the kernel's clock, not of a library that stands in front of the C library and
  * bends time (libfaketime, by LD_PRELOAD): leases go by the store's clock. Where a sandbox refuses
- * the call, the C library may still read the clock without one. ns. */
+ * the call, the C library may still read the clock without one. */
 static inline int64_t clock_of_kernel(clockid_t clock)
 {
     struct timespec t;
@@ -47,8 +47,8 @@ static inline struct moment moment_now(void)
     return (struct moment){clock_of_kernel(CLOCK_BOOTTIME)};
 }
 
-/* Has a timerfd of CLOCK_BOOTTIME become readable at that moment; "never": no more. -1 with
- * errno. */
+/* Has a timerfd of CLOCK_BOOTTIME become readable at that moment; "never": no more. -1 with errno.
+ * By the kernel's call, as above. */
 static inline int moment_alarm(int timer_fd, struct moment m)
 {
     struct itimerspec alarm = {0};

@@ -14,7 +14,7 @@
  * is left, the function is called with its address. */
 #define ENDED_BY(function) __attribute__((cleanup(function)))
 
-/* "pointer" is the address of one from malloc(). The same as a mark. */
+/* Frees memory. "pointer" is the address of a pointer to it, so that FREED can mark a variable. */
 static inline void mem_free(void *pointer)
 {
     void *allocated;
@@ -34,6 +34,7 @@ static inline void *mem_checked(void *p)
     return p;
 }
 
+/* Returns memory that is all zero. size: more than 0. */
 static inline void *mem_zeroed(size_t size)
 {
     return mem_checked(calloc(1, size));

@@ -16,7 +16,7 @@ bool text_is_among(const char *const *words, size_t count, const char *word);
 /* Copies a text; one that does not fit ends with "...". */
 void text_copy(char *out, size_t size, const char *text);
 
-/* The same, as an expression. */
+/* text_copy() as an expression: returns "out". */
 const char *text_brief(char *out, size_t size, const char *text);
 #define BRIEF_TEXT(text, most) text_brief((char[(most) + 1]){""}, (most) + 1, text)
 

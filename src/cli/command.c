@@ -52,7 +52,6 @@ void command_error(const struct call *call, const char *fmt, ...)
     strbuf_free(&message);
 }
 
-/* Reports a wrong use. A misplaced word may be a URL with a password. */
 int command_misused(const struct call *call, const char *fmt, ...)
 {
     char message[MESSAGE_SIZE] = "";
@@ -61,7 +60,7 @@ int command_misused(const struct call *call, const char *fmt, ...)
     va_start(list, fmt);
     text_vappend(message, sizeof message, fmt, list);
     va_end(list);
-    urls_blot(message);
+    urls_blot(message); /* a misplaced word may be a URL with a password */
     say_error("%s: %s", call->command->name, message);
     say_hint("rlock help %s", call->command->name);
     return STATUS_USAGE;

@@ -80,19 +80,21 @@ bool command_action_takes(const struct command_action *action, int option);
 /* Says "rlock: NAME: MESSAGE". */
 void command_error(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same, and points to the help. Returns STATUS_USAGE. */
+/* Says "rlock: NAME: MESSAGE" of a wrong use, without passwords, and points to the help. Returns
+ * STATUS_USAGE. */
 int command_misused(const struct call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for a wrong value: "WHAT 'VALUE' WHY". */
+/* command_misused() for a wrong value: "WHAT 'VALUE' WHY". Returns STATUS_USAGE. */
 int command_wrong(const struct call *call, const char *what, const char *value, const char *why);
 /* Hints at a line to paste, "rlock LINE" and "rest". Messages show a backslash escaped, so a line
  * that has one is replaced by "instead". */
 void command_hint_line(const struct strbuf *line, const char *rest, const char *instead);
-/* Hints at "rlock VERB KEY" in the same way, with the KEY quoted for sh where needed. */
+/* Hints at the line "rlock VERB KEY" and "rest", with the KEY quoted for sh where needed. */
 void command_hint_key(const char *verb, const char *key, const char *rest);
 /* Returns STATUS_OK if the store has the ability; otherwise says that it lacks it. */
 int command_need(const struct call *call, enum store_ability ability);
-/* Says why the store did not do it, with a hint where one helps. Returns the status for it. */
+/* Says why the store did not do it, with a hint where one helps. Returns the status for it. key:
+ * named in front; NULL: none. */
 int command_refused(const struct call *call, const struct answer *answer);
 int command_refused_about(const struct call *call, const char *key, const struct answer *answer);
 /* Says that the operating system refuses, by errno. Returns STATUS_SYSTEM. */
@@ -103,9 +105,10 @@ int command_system_refused(const struct call *call);
 int command_tell_misfits(const struct call *call, const struct lock_list *list);
 
 /* Returns STATUS_OK if the word is a time of at least 1 s, which goes to *ns; otherwise says what
- * is wrong with it. */
+ * is wrong with it, and returns STATUS_USAGE. */
 int command_check_duration(const struct call *call, const char *word, int64_t *ns);
-/* The same for an option, whose value may be any time; if it is not given, *ns stays. */
+/* Takes the time, ns, that an option has as its value; if there is none, *ns stays. Returns
+ * STATUS_OK, or says what is wrong with the value and returns STATUS_USAGE. */
 int command_take_duration(const struct call *call, int id, int64_t *ns);
 /* Confirms what was done, on a terminal and unless -q; elsewhere scripts expect silence. */
 void command_confirm(const struct call *call, const char *fmt, ...)
@@ -123,10 +126,11 @@ int command_refuse_setting(const struct call *call, enum setting id, const char 
 int command_open(struct call *call);
 /* Returns a request for the KEYs and GLOBs of the command line. */
 struct survey_request command_request(const struct call *call);
-/* json_load() for a command; the same. */
+/* Loads the library for JSON (cli/json.h). Returns STATUS_OK, or says why not and returns
+ * STATUS_SYSTEM. */
 int command_load_json(const struct call *call);
 /* Blocks all signals, and has the loop of the query call on_signal() for those that end or stop a
- * job, with the call as its owner. Returns STATUS_OK, or says why not. */
+ * job, with the call as its owner. Returns STATUS_OK, or says why not and returns a status. */
 int command_catch_signals(struct call *call, struct inherited *inherited,
                           void (*on_signal)(void *owner, int signo));
 /* Returns whether to print colours to standard output. */

@@ -5,6 +5,8 @@
 /* Not isspace(), which depends on the locale. */
 #define BLANKS " \t\r\v\f"
 
+/* Cuts the white space off the end of a text, and returns where it begins without that at its
+ * start. */
 static char *trim_blanks(char *text)
 {
     text += strspn(text, BLANKS);

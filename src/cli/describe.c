@@ -51,6 +51,7 @@ char *describe_daytime(int64_t now_ms, int64_t at_ms, enum describe_precision pr
     char now[DESCRIBE_TIME_SIZE], at[DESCRIBE_TIME_SIZE];
     bool known = strlen(describe_local(now_ms, now)) > DATE_LENGTH;
 
+    /* Half a minute later, the minute that is nearest has begun. */
     describe_local(at_ms + (precision == DESCRIBE_SECOND ? 0 : 30 * 1000), at);
     if (!known || strlen(at) < DATE_LENGTH)
         return strcpy(out, "?");
@@ -155,6 +156,7 @@ const struct lock_party *waiters_oldest(const struct lock_view *lock)
 
 bool lock_has_own_pause(const struct lock_view *lock)
 {
+    /* The view of a GLOB has the GLOB as its key. */
     bool of_glob = lock->pause_glob[0] && strcmp(lock->pause_glob, lock->key) != 0;
 
     return lock->pause.owner[0] && !of_glob;
@@ -168,7 +170,7 @@ char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZ
                                         [LOCK_REVOKED] = "revoked",
                                         [LOCK_KILLED] = "rlock was killed"};
 
-    if (end->how != LOCK_USED)
+    if (end->how != LOCK_USED) /* a lock that was not used is not remembered */
         snprintf(out, DESCRIBE_OUTCOME_SIZE, "%s", names[end->how]);
     else if (!end->known)
         *out = '\0';
@@ -320,7 +322,7 @@ static void print_several(const struct answer *refusal, unsigned limit, char *ou
     else
         snprintf(out, size, "held by %" PRId64 " %s", refusal->refused.holders,
                  oldest && oldest->mode == LOCK_SHARED ? "readers" : "others");
-    if (oldest)
+    if (oldest) /* form_of() has "the oldest" or "longest" for one that is not kept */
         text_append(out, size, ", %s", oldest->kept ? "the oldest " : "");
 }
 

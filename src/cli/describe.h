@@ -40,7 +40,7 @@ char *describe_signal(int signo, char out[16]);
 /* "user@host pid 4121 (make)", as much of it as is known; "someone" if nothing is. */
 char *describe_party(const struct identity *who, char *out, size_t size);
 #define PARTY_TEXT(who) describe_party(who, (char[DESCRIBE_PARTY_SIZE]){""}, DESCRIBE_PARTY_SIZE)
-/* The same in the few words that fit a message, with its label: "build@ci-3 pid 4121 (make), label
+/* An owner in the few words that fit a message, with its label: "build@ci-3 pid 4121 (make), label
  * nightly"; "" if nothing is known. */
 char *describe_party_briefly(const struct identity *who, char *out, size_t size);
 
@@ -70,8 +70,8 @@ bool lock_has_own_pause(const struct lock_view *lock);
  * the end is not known. */
 char *describe_outcome(const struct lock_end *end, char out[DESCRIBE_OUTCOME_SIZE]);
 #define OUTCOME_TEXT(end) describe_outcome(end, (char[DESCRIBE_OUTCOME_SIZE]){""})
-/* The metrics' word for it: "success", "failure", "timed_out", "lost", "expired", "revoked"; NULL
- * if the end is not known, as where no command was run. */
+/* How a run ended, for programs: "success", "failure", "timed_out", "lost", "expired", "revoked";
+ * NULL if the end is not known, as where no command was run. */
 const char *run_result(const struct lock_end *end);
 /* True if it is known that the run failed. */
 bool run_has_failed(const struct lock_end *end);
@@ -100,8 +100,8 @@ char *describe_decision(const struct lock_party *by, const char *verb, int64_t l
 #define DECISION_TEXT(by, verb)                                                                    \
     describe_decision(by, verb, 0, (char[DESCRIBE_DECISION_SIZE]){""}, DESCRIBE_DECISION_SIZE)
 
-/* The same for the pause of a lock, "paused by …"; for that of a GLOB, "paused, as all of GLOB, by
- * …". */
+/* describe_decision() about the pause that holds for a lock: "paused by …"; by that of a GLOB,
+ * "paused, as all of GLOB, by …". */
 char *describe_pause(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE]);
 #define PAUSE_TEXT(lock) describe_pause(lock, (char[DESCRIBE_DECISION_SIZE]){""})
 

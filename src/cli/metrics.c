@@ -102,7 +102,8 @@ static int64_t count_kept(const struct lock_view *lock)
     return kept;
 }
 
-/* Returns the age of "oldest" in ms; NO_SAMPLE if the age of a party may not be read. */
+/* Returns the age of "oldest" in ms. If it is NULL: 0, or NO_SAMPLE if one of the parties may not
+ * be read. */
 static int64_t age_of(const struct lock_party *oldest, const struct lock_party *parties,
                       size_t count)
 {
@@ -195,7 +196,7 @@ void metrics_render(struct strbuf *out, const struct lock_list *locks, bool memo
     for (size_t f = 0; locks && f < sizeof families / sizeof *families; f++) {
         struct sheet sheet = {out, &families[f], false};
         if (families[f].sample == LAST_ENDS && !memory)
-            break;
+            break; /* it is the first of those that need a memory */
         for (size_t i = 0; i < locks->locks.count; i++) {
             int64_t value = value_of(sheet.family, &locks->locks.views[i]);
             if (sheet.family->sample == LAST_ENDS)

@@ -1,3 +1,5 @@
+/* Asks a store, and decides whether a question is asked again when it has not answered. It changes
+ * its struct query and what the answer is written to. */
 #include "cli/query.h"
 
 #include <stdio.h>
@@ -169,6 +171,7 @@ static bool ask_through_outage(struct query *query, struct operation operation,
 
     while (again) {
         struct moment now = moment_now(), until = outage_limit(&query->outage, now, attempt);
+        /* The last attempt may end a little later than "end". */
         ask_once(query, operation, moment_min(until, lease_last_call(now, end)), answer);
         now = moment_now();
         unsure |= answer->verdict == VERDICT_UNKNOWN && answer->maybe_done;

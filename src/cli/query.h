@@ -48,10 +48,10 @@ void query_close(struct query *query);
 void query_survey(struct query *query, const struct survey_request *request, struct lock_list *list,
                   struct answer *answer);
 #define QUERY_RUNS_ALL 1000 /* of one lock; a store remembers fewer */
-/* The same for one lock. Returns its view, NULL if the list has none. */
+/* query_survey() for one lock. Returns its view, which is in *list; NULL if the list has none. */
 const struct lock_view *query_read_lock(struct query *query, const char *key,
                                         struct lock_list *list, struct answer *answer);
-/* The same as query_survey() in a query of its own, with one attempt and without a message. */
+/* query_survey() in a query of its own, with one attempt and without a message. */
 void query_look(const struct store_address *address, const struct survey_request *request,
                 struct lock_list *list, struct answer *answer);
 
@@ -70,8 +70,10 @@ void query_release(struct query *query, const struct release_request *request,
                    struct answer *answer);
 void query_adjust(struct query *query, const struct adjust_request *request, struct answer *answer);
 /* Asks about a latch, which is harmless to repeat: until the store has answered, or has been away
- * for too long, or the moment "end" has come. A lost answer to a deletion is as above. */
+ * for too long, or the moment "end" has come. If there is nothing to delete after a deletion
+ * without an answer, that deletion has worked. */
 void query_latch(struct query *query, const struct latch_request *request, struct moment end,
                  struct answer *answer);
 
+/* Frees what a survey has listed; harmless if the list is empty. */
 void lock_list_free(struct lock_list *list);

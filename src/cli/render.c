@@ -28,7 +28,7 @@ enum {
 #define OUTCOME_LEAST 7  /* as long as its title */
 
 /* Words the state of a lock: "free", "reserved", "exclusive", "shared", "limit 3", "limit" where
- * that is not known; also ", paused". */
+ * that is not known; then perhaps ", paused" or ", grace". Returns "out". */
 static const char *lock_state(const struct lock_view *lock, char out[32])
 {
     const char *paused = lock->pause.owner[0] ? ", paused" : lock->grace_ms > 0 ? ", grace" : "";
@@ -52,7 +52,7 @@ void render_line(struct strbuf *out, const char *format, ...)
     strbuf_putc(out, '\n');
 }
 
-/* Prints "grants nothing until 21:51:07 (for 25s more)" */
+/* Prints "grants nothing until 21:51:07 (for 25s more)". Returns "out". */
 static char *print_grace(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     int64_t now_ms = clock_wall() / NS_PER_MS;
@@ -64,8 +64,8 @@ static char *print_grace(const struct lock_view *lock, char out[DESCRIBE_DECISIO
     return out;
 }
 
-/* Returns the text of the last column: the pause, or else the grace, or else the label of the only
- * holder, or "-". */
+/* Returns the text of the last column, which may be in "out": the pause, or else the grace, or else
+ * the label of the only holder, or "-". */
 static const char *note_of(const struct lock_view *lock, char out[DESCRIBE_DECISION_SIZE])
 {
     const struct lock_party *holder;
@@ -155,10 +155,9 @@ static void shorten_holders(struct table *table, const struct lock_view *locks, 
     int fair = fair_width(table, COLUMN_KEY, KEY_FAIR);
     int room = width - (rest - table_width(table, COLUMN_HELD)) - fair; /* for holders */
 
-    /* The first row has the titles. */
-    for (size_t i = 1; rest + fair > width && i < table->count; i++) {
+    for (size_t i = TABLE_FIRST; rest + fair > width && i < table->count; i++) {
         struct table_row *row = &table->rows[i];
-        size_t holders = holders_count(&locks[i - 1], &holder);
+        size_t holders = holders_count(&locks[i - TABLE_FIRST], &holder);
         if ((int)utf8_width(row->cells[COLUMN_HELD]) <= room)
             continue;
         if (holders == 1 && holder->kept)
@@ -173,7 +172,7 @@ static void cut_keys(struct table *table, size_t column, size_t columns, int wid
 {
     int room = width - (table_line_width(table, columns) - table_width(table, column));
 
-    for (size_t i = 1; i < table->count; i++)
+    for (size_t i = TABLE_FIRST; i < table->count; i++)
         table_cut_middle(&table->rows[i], column, room > CELL_LEAST ? room : CELL_LEAST, ELLIPSIS);
 }
 
@@ -184,11 +183,11 @@ static void fit_labels(struct table *table, int width)
     int room = width - width_without_label(table) - TABLE_GAP;
     bool any = false;
 
-    for (size_t i = 1; i < table->count; i++)
+    for (size_t i = TABLE_FIRST; i < table->count; i++)
         any |= strcmp(table->rows[i].cells[COLUMN_LABEL], "-") != 0;
     if (!any || (width > 0 && room < LABEL_LEAST))
         table->columns = COLUMN_LABEL;
-    for (size_t i = 1; i < table->count && width > 0; i++)
+    for (size_t i = TABLE_FIRST; i < table->count && width > 0; i++)
         table_cut(&table->rows[i], COLUMN_LABEL, room, ELLIPSIS);
 }
 
@@ -549,7 +548,7 @@ static int by_time(const void *a, const void *b)
 struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count)
 {
     struct past_run *runs;
-    size_t room = 1;
+    size_t room = 1; /* some memory where there are no runs, too */
 
     for (size_t i = 0; i < locks->count; i++)
         room += locks->views[i].run_count;
@@ -562,6 +561,7 @@ struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count
         for (size_t n = 0; n < lock->run_count; n++)
             runs[(*count)++] = (struct past_run){.key = lock->key, .run = &lock->runs[n]};
         qsort(own, lock->run_count, sizeof *own, by_fence);
+        /* A run began no sooner than those before it, though another clock may say so. */
         for (size_t n = 0; n < lock->run_count; n++) {
             int64_t since_ms = own[n].run->by.since_ms;
             latest_ms = since_ms > latest_ms ? since_ms : latest_ms;
@@ -593,7 +593,7 @@ static void narrow_runs(struct table *table, int width)
 
     if (table_line_width(table, RUN_COLUMNS) - spared <= width)
         return;
-    for (size_t i = 1; i < table->count; i++) {
+    for (size_t i = TABLE_FIRST; i < table->count; i++) {
         const char *year_end = strchr(table->rows[i].cells[RUN_SINCE], '-');
         if (year_end)
             table_set(&table->rows[i], RUN_SINCE, "%.*s",
@@ -616,11 +616,11 @@ static void fit_runs(struct table *table, const struct past_run *runs, int width
     /* The width of a line with cut keys, without the owner and how it ended. */
     int rest = table_line_width(table, RUN_OUTCOME) - spared_by(table, RUN_KEY, KEY_FAIR) -
                table_width(table, RUN_BY);
-    for (size_t i = 1; i < table->count; i++)
-        shorten_party(&table->rows[i], RUN_BY, &runs[i - 1].run->by.who, others - rest);
+    for (size_t i = TABLE_FIRST; i < table->count; i++)
+        shorten_party(&table->rows[i], RUN_BY, &runs[i - TABLE_FIRST].run->by.who, others - rest);
     cut_keys(table, RUN_KEY, RUN_OUTCOME, others);
     outcomes = width - TABLE_GAP - table_line_width(table, RUN_OUTCOME);
-    for (size_t i = 1; i < table->count; i++)
+    for (size_t i = TABLE_FIRST; i < table->count; i++)
         table_cut(&table->rows[i], RUN_OUTCOME, outcomes > OUTCOME_LEAST ? outcomes : OUTCOME_LEAST,
                   ELLIPSIS);
 }

@@ -1,6 +1,7 @@
 /* Reads a request from the command line, RLOCK_OWNER and the user's reservations, fills in struct
  * request, and makes a keeper's plan of it. To add an option that the scripts read, edit the tables
- * here, request_read(), struct acquire_request (store/store.h) and rules/arguments.c. */
+ * here, request_read(), struct acquire_request (store/store.h) and rules/arguments.c. Functions
+ * that take an option return NULL, or a fault for the user, which the caller frees. */
 #include "cli/request.h"
 
 #include <string.h>
@@ -116,8 +117,6 @@ int mirror_judge(const char *mirror, const char *key, const struct call *call)
 }
 
 /* -- the command line -------------------------------------------------------------------------- */
-
-/* Functions here that return text: NULL, or a fault, which the caller frees. */
 
 static char *wrong_value(const char *what, const char *value, const char *why)
 {
@@ -255,6 +254,7 @@ char *request_read(struct request *request, const struct arguments *arguments, i
         (fault = take_some(request, args_option(arguments, OPTION_ANY),
                            args_option(arguments, OPTION_TAKE))))
         return fault;
+    /* The mode and the number of KEYs are known now, on which a mirror depends. */
     for (size_t i = 0; i < arguments->option_count; i++) {
         const struct given_option *option = &arguments->options[i];
         if (option->id == OPTION_MIRROR && (fault = take_mirror(request, option->value)))
@@ -362,6 +362,7 @@ int request_sign(struct request *request, const struct call *call, const char *p
     else
         own_identity_label(&who);
     request->who = identity_print(&who);
+    /* A note tells others that this owner hears a request to release the lock. */
     if (request->can_be_asked && store_can(&settings->address, STORE_ASK)) {
         char *line FREED = request->who;
         request->who = identity_note(line, LOCK_NOTE_HEARS, 1);

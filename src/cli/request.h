@@ -55,15 +55,16 @@ struct request {
     char *who; /* of request_sign(); the caller frees it */
 };
 
-/* Reads KEYs, mode and limit from a command line; "preset" is the option of the mode that the
- * command's name implies, 0: none. Returns NULL, or a fault for the user, which the caller frees.
- * The request borrows from the arguments. Pure. */
+/* Reads KEYs, mode, limit, group and mirror from a command line; "preset" is the option of the mode
+ * that the command's name implies, 0: none. Returns NULL, or a fault for the user, which the caller
+ * frees. The request borrows from the arguments. Pure. */
 char *request_read(struct request *request, const struct arguments *arguments, int preset);
-/* The same for a command. Returns STATUS_OK, or says what is wrong. */
+/* request_read() from the command line of a call. Returns STATUS_OK, or says what is wrong and
+ * returns STATUS_USAGE. */
 int request_take(struct request *request, const struct call *call, int preset);
 
-/* Returns STATUS_OK if the store that the settings name has the abilities for it. Otherwise says
- * which one it lacks, and returns the status for it. */
+/* Returns STATUS_OK if the store that the settings name has the abilities that the request needs.
+ * Otherwise says which one it lacks, and returns the status for that. */
 int request_judge(const struct request *request, const struct call *call);
 
 /* Adds a fresh owner token, nested in RLOCK_OWNER, and the identity of the process "pid", which

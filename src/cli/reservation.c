@@ -67,7 +67,8 @@ static void free_entry(struct entry *entry)
     free(entry->what);
 }
 
-/* Reads a reservation of this user. A damaged file counts as missing. */
+/* Reads the file of a reservation. False: there is none; a damaged one counts as missing. The
+ * caller frees the entry. */
 static bool read_entry(const char *path, struct entry *entry)
 {
     const struct file_options options = {.limit = FILE_MOST, .again = true};

@@ -12,8 +12,9 @@
 bool reservation_find(const struct settings *settings, const char *key, char owner[OWNER_SIZE],
                       int64_t *until_ms);
 
-/* Finds that owner; or takes that of the user's other reservations, or else a new one. Saves that
- * KEY is reserved by it for so many ns from now, or as long as before if that is longer. *fresh:
+/* Finds the owner by which the user has reserved KEY; or takes that of the user's other
+ * reservations, or else a new one. Saves that KEY is reserved by it for so many ns from now, or as
+ * long as before if that is longer. *fresh:
  * until when (ms since 1970) if there was no such file, or 0. Returns false with a message in
  * "fault" on failure. */
 bool reservation_begin(const struct settings *settings, const char *key, int64_t ns,
@@ -23,6 +24,7 @@ bool reservation_begin(const struct settings *settings, const char *key, int64_t
  * it since. */
 void reservation_forget(const struct settings *settings, const char *key, int64_t until_ms);
 
-/* Saves a new end of a reservation. Returns false with a message in "fault" on failure. */
+/* Saves that the reservation ends so many ns from now. Returns false with a message in "fault" on
+ * failure. */
 bool reservation_save(const struct settings *settings, const char *key, const char *owner,
                       int64_t ns, char *fault, size_t size);

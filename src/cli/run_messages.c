@@ -393,7 +393,8 @@ static void word_wait(void *arg, const struct run_refusal *refusal, char *out, s
     compose_wait(messages, SIZE_MAX, out, size);
 }
 
-/* Names the holder that a refusal is about in a few words, or without one this process. */
+/* Names the holder that a refusal is about in a few words, for --notify; without a refusal, this
+ * process, which holds the lock itself. */
 static void name_holder(void *arg, const struct run_refusal *refusal, char *out, size_t size)
 {
     const struct run_messages *messages = arg;

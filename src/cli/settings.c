@@ -1,3 +1,5 @@
+/* The table of settings, and how the value of each is taken. Functions that take or check a value
+ * return NULL, or what is wrong with it, as "is not …" (setting_take()). */
 #include "cli/settings.h"
 
 #include <limits.h>
@@ -33,9 +35,6 @@ static bool add_url(struct settings *settings, const char *text, size_t length, 
     return fine;
 }
 
-/* Functions that take or check the value of a setting return NULL, or what is wrong with it, behind
- * the setting's name (setting_take()). */
-
 /* Takes one URL, or several; of these, the message says which one is wrong. */
 static const char *take_urls(struct settings *settings, const char *value, char *message)
 {
@@ -59,7 +58,7 @@ static const char *take_urls(struct settings *settings, const char *value, char 
     return NULL;
 }
 
-/* Prints the schemes of the stores. */
+/* Prints the schemes of the stores, for the help: "redis:// rediss:// …". Returns "out". */
 static char *list_schemes(char *out, size_t size)
 {
     *out = '\0';
@@ -79,6 +78,7 @@ static const char *check_filled(const char *value)
     return *value ? NULL : "is empty";
 }
 
+/* Checks a name for TLS: that of a host, or its address. */
 static const char *check_server_name(const char *value)
 {
     return *value == '\0' ? "is empty"
@@ -87,11 +87,12 @@ static const char *check_server_name(const char *value)
                : "is neither the name nor the address of a host";
 }
 
+/* Takes --color. */
 static const char *take_color(struct settings *settings, const char *value, char *message)
 {
     static const char *const names[] = {"auto", "always", "never"};
 
-    (void)message;
+    (void)message; /* the faults are constants */
     for (size_t i = 0; i < 3; i++) {
         if (strcmp(value, names[i]) == 0) {
             settings->color = (enum color_when)i;
@@ -118,9 +119,10 @@ static int signal_number(const char *name)
     return 0;
 }
 
+/* Takes --on-lost: what becomes of the command when the lock is lost. */
 static const char *take_on_lost(struct settings *settings, const char *value, char *message)
 {
-    (void)message;
+    (void)message; /* the faults are constants */
     if (strcmp(value, "stop") == 0) {
         settings->job.on_lost = ON_LOST_STOP;
     } else if (strcmp(value, "continue") == 0) {
@@ -137,12 +139,13 @@ static const char *take_on_lost(struct settings *settings, const char *value, ch
     return NULL;
 }
 
+/* Takes --replicas: a number of them, 0 for none, or which part of all. */
 static const char *take_replicas(struct settings *settings, const char *value, char *message)
 {
     struct store_address *address = &settings->address;
     int64_t number = 0;
 
-    (void)message;
+    (void)message; /* the fault is a constant */
     address->replica_count = 0;
     if (strcmp(value, "majority") == 0) {
         address->replicas = REPLICAS_MAJORITY;

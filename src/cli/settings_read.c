@@ -1,4 +1,6 @@
-/* Collects the settings from options, environment and files, and judges them together. */
+/* Collects the settings from options, environment and files, and judges them together. Functions
+ * that return an int return STATUS_OK, or the exit status for what is wrong, which is worded in
+ * collection->fault then. */
 #include "cli/settings.h"
 
 #include <dirent.h>
@@ -193,7 +195,8 @@ static int collect_line(struct collection *collection, const struct config_reade
         return STATUS_OK;
     }
     struct given *given = &collection->settings->given[id];
-    if (id == SETTING_URL && given->source == source->shown)
+    bool was_here = given->source == source->shown; /* an earlier line of this file has set it */
+    if (id == SETTING_URL && was_here)
         return fail_with(collection, STATUS_CONFIG,
                          "%s:%d: a second url (those of a quorum stand on one line)", source->shown,
                          line->number);
@@ -430,8 +433,7 @@ static int collect_values(struct collection *collection, const struct arguments 
 /* -- the way to the store ---------------------------------------------------------------------- */
 
 /* Judges the URLs. Several make a quorum, of which each node must be a single server: a store that
- * fails over may forget a lock. Returns STATUS_OK, or a status with a fault; so do all that settle
- * something. */
+ * fails over may forget a lock. */
 static int settle_urls(const struct collection *collection, const struct store_address *address)
 {
     const struct url *urls = address->urls;
@@ -537,7 +539,8 @@ static int settle_passwords(const struct collection *collection, struct settings
                                  &address->password_file);
     if (status != STATUS_OK)
         return status;
-    return settle_password(collection, settings, settings->urls->master, SETTING_SENTINEL_PASSWORD,
+    bool has_sentinels = settings->urls->master; /* their URL names a master */
+    return settle_password(collection, settings, has_sentinels, SETTING_SENTINEL_PASSWORD,
                            &address->sentinel_password, &address->sentinel_password_file);
 }
 

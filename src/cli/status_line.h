@@ -23,7 +23,7 @@ struct status_line {
 /* loop is NULL if the caller calls status_line_show() itself. */
 void status_line_init(struct status_line *status_line, struct loop *loop, bool silent,
                       status_line_compose *compose, void *arg);
-/* Begins the wait, unless it had begun. */
+/* Begins the wait, unless it had begun: the line is shown if it lasts for a second. */
 void status_line_begin(struct status_line *status_line);
 /* Shows the line. Returns after how many ns to show it anew; 0: never. */
 int64_t status_line_show(struct status_line *status_line);

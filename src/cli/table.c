@@ -68,6 +68,7 @@ void table_cut_middle(struct table_row *row, size_t column, int room, const char
 
     if (width <= room)
         return;
+    /* Drops characters of one column, or of two, until the others fit behind the ellipsis. */
     while ((int)utf8_width(end) > tail)
         end += utf8_fit(end, 1) > 0 ? utf8_fit(end, 1) : utf8_fit(end, 2);
     size_t kept = room > 1 ? utf8_fit(whole, (size_t)(room - 1 - tail)) : 0;

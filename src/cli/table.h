@@ -11,6 +11,7 @@
 #define TABLE_GREEN  "\033[32m"
 #define TABLE_PLAIN  "\033[m"
 
+#define TABLE_FIRST       1 /* row behind that of the titles */
 #define TABLE_COLUMNS_MAX 8
 #define TABLE_GAP         2 /* columns of the terminal between two of the table */
 
@@ -32,6 +33,7 @@ struct table {
  * added. */
 struct table_row *table_add(struct table *table);
 void table_add_titles(struct table *table, const char *const *titles);
+/* Frees the rows and their cells. */
 void table_free(struct table *table);
 
 /* Prints a text into a cell, escaped (base/utf8.h), in place of what was there. */
@@ -41,7 +43,8 @@ void table_set_duration(struct table_row *row, size_t column, int64_t ms);
 /* Cuts a cell that is wider than "room" columns of a terminal to that width, with an ellipsis of
  * one column at its end. */
 void table_cut(struct table_row *row, size_t column, int room, const char *ellipsis);
-/* The same with the ellipsis in the middle: both ends of a name tell it from others. */
+/* Cuts a cell like table_cut(), but with the ellipsis in the middle: both ends of a name tell it
+ * from others. */
 void table_cut_middle(struct table_row *row, size_t column, int room, const char *ellipsis);
 
 /* Returns the width of the widest cell. */

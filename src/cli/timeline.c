@@ -37,7 +37,7 @@ struct span {
     int64_t from, to;
 };
 
-/* From when the first run waited until the last one ended. */
+/* Returns the time from when the first run began to wait until the last one ended. */
 static struct span span_of(const struct past_run *runs, size_t count)
 {
     struct span span = {INT64_MAX, INT64_MIN};
@@ -51,7 +51,8 @@ static struct span span_of(const struct past_run *runs, size_t count)
     return span;
 }
 
-/* The half of a cell, from 0, in which a time falls. */
+/* Returns in which of so many halves of cells a time falls, from 0; in the first or last if it is
+ * outside of the span. */
 static int half_of(const struct span *span, int64_t at_ms, int halves)
 {
     double length = (double)span->to - (double)span->from;
@@ -118,7 +119,7 @@ static char *draw_run(const struct lock_run *run, const struct span *span, int c
 {
     int halves = 2 * cells;
     int held = half_of(span, run->by.since_ms, halves);
-    int end = half_of(span, run->by.since_ms + run->held_ms - 1, halves) + 1;
+    int end = half_of(span, run->by.since_ms + run->held_ms - 1, halves) + 1; /* by its last ms */
     int waited = half_of(span, run->by.since_ms - run->by.waited_ms, halves);
     end = at_least(held + 1, end);
     char *line = mem_zeroed((size_t)cells * (CELL_SIZE - 1) + 1);
@@ -153,7 +154,7 @@ static int fit_columns(struct table *table, const struct timeline_style *style)
     const char *ellipsis = glyphs_of(style)->ellipsis;
     int cells;
 
-    for (size_t i = 1; i < table->count; i++) {
+    for (size_t i = TABLE_FIRST; i < table->count; i++) {
         table_cut(&table->rows[i], COLUMN_OUTCOME, at_least(OUTCOME_LEAST, style->width / 6),
                   ellipsis);
         table_cut(&table->rows[i], COLUMN_BY, at_least(BY_LEAST, style->width / 4), ellipsis);
@@ -161,7 +162,7 @@ static int fit_columns(struct table *table, const struct timeline_style *style)
     for (size_t i = 0; i < table->count && room_for_line(table, style->width) < LINE_LEAST; i++)
         table_set(&table->rows[i], COLUMN_WAITED, "%s", "");
     cells = room_for_line(table, style->width);
-    for (size_t i = 1; i < table->count && cells < LINE_LEAST; i++)
+    for (size_t i = TABLE_FIRST; i < table->count && cells < LINE_LEAST; i++)
         table_cut(&table->rows[i], COLUMN_BY, BY_LEAST, ellipsis);
     return at_least(LINE_LEAST, room_for_line(table, style->width));
 }
@@ -178,7 +179,7 @@ void timeline_print(struct strbuf *out, const char *key, const struct past_run *
     for (size_t i = 0; i < count; i++) {
         struct table_row *row = table_add(&table);
         struct identity who = runs[i].run->by.who;
-        who.pid = 0;
+        who.pid = 0; /* the process has ended, and the room is scarce */
         table_set(row, COLUMN_BY, "%s", PARTY_TEXT(&who));
         table_set_duration(row, COLUMN_HELD, runs[i].run->held_ms);
         if (runs[i].run->by.waited_ms > 0)
@@ -188,7 +189,8 @@ void timeline_print(struct strbuf *out, const char *key, const struct past_run *
     int cells = fit_columns(&table, style);
     set_and_free(&table.rows[0], COLUMN_LINE, print_axis(&span, cells));
     for (size_t i = 0; i < count; i++)
-        set_and_free(&table.rows[i + 1], COLUMN_LINE, draw_run(runs[i].run, &span, cells, glyphs));
+        set_and_free(&table.rows[TABLE_FIRST + i], COLUMN_LINE,
+                     draw_run(runs[i].run, &span, cells, glyphs));
     render_line(out, "last runs (%s waited, %s held) of %s", glyphs->waited, glyphs->held, key);
     table_print(out, &table);
 }

@@ -96,21 +96,21 @@ static char *quote_for_shell(const char *value, char *out)
     return stpcpy(out, "'");
 }
 
-/* Writes what is printed of a grant (printer_plan.compose): the owner token, or with --export what
- * a shell evaluates to have it in its environment. */
+/* Writes what is printed of a grant, at most PRINTER_TEXT_SIZE bytes (printer_plan.compose): the
+ * owner token, or with --export what a shell evaluates to have it in its environment. */
 static void compose_text(void *arg, int64_t lease, const struct lock_grant *grants, char *text)
 {
     struct acquire *acquire = arg;
 
     environment_grant(&acquire->environment, lease, grants);
     if (command_has(&acquire->call, OPTION_EXPORT)) {
-        /* RLOCK_SLOT of another lock would be taken for this one's. */
         for (size_t i = 0; i < ENVIRONMENT_WORDS && acquire->environment.words[i]; i++) {
             const char *word = acquire->environment.words[i];
             size_t name = strcspn(word, "=") + 1;
             text += sprintf(text, "export %.*s", (int)name, word);
             text = stpcpy(quote_for_shell(word + name, text), "\n");
         }
+        /* RLOCK_SLOT of another lock would be taken for this one's. */
         if (acquire->environment.lock->mode != LOCK_LIMIT && getenv("RLOCK_SLOT"))
             strcpy(text, "unset RLOCK_SLOT\n");
     } else {
@@ -153,7 +153,7 @@ static int execute_acquire(struct call *call)
     request_plan(&acquire->request.wanted, settings, &acquire->messages.events, agent);
     agent->keep = acquire->keep ? &acquire->watch : NULL;
     agent->keeper.renew = acquire->keep;
-    agent->keeper.whole = true;
+    agent->keeper.whole = true; /* the script is told how long it has the lock */
     acquire->plan.compose = compose_text;
     acquire->plan.arg = acquire;
     printer_run(&acquire->plan, &acquire->outcome);

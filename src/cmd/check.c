@@ -26,7 +26,8 @@ struct check {
     struct threshold thresholds[MEASURES];
 };
 
-/* Takes the option of each measure that has a threshold. */
+/* Takes the threshold of each measure whose option is given. The options stand in the order of the
+ * measures. */
 static int take_thresholds(struct call *call)
 {
     struct check *check = (struct check *)call;

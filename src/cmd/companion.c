@@ -19,7 +19,7 @@ static int execute_companion(struct call *call)
     snprintf(name, sizeof name, "rlock-%s", call->command->name);
     if (program_find(name, path, sizeof path))
         execv(path, call->argv);
-    if (errno == ENOENT) {
+    if (errno == ENOENT) { /* of either call */
         command_error(call, "the program %s is not installed", name);
         say_hint("install the package %s, or build rlock where its library is; see docs/install.md",
                  name);

@@ -113,12 +113,12 @@ static void offer_operands(const struct completion *completion)
         char fault[256];
         say_set_verbosity(SAY_QUIET);
         if (settings_read(&settings, &completion->arguments, fault, sizeof fault) == STATUS_OK) {
-            /* A subcommand with verbs that take a KEY is about latches. */
+            /* The verbs that take a KEY are those of `rlock latch`. */
+            const struct survey_request request = {.latches = completion->action};
             if (settings.address.connect_timeout > PATIENCE_NS)
                 settings.address.connect_timeout = PATIENCE_NS;
             settings.address.server_wait = 0;
-            query_look(&settings.address, &(struct survey_request){.latches = completion->action},
-                       &list, &answer);
+            query_look(&settings.address, &request, &list, &answer);
         }
         for (size_t i = 0; i < list.locks.count; i++)
             if (!key_fault(list.locks.views[i].key))
@@ -141,6 +141,7 @@ int complete(const struct command *command, int count, char **words)
         offer_options(&completion);
     else if (fine)
         offer_operands(&completion);
+    /* The word is the argument of the option before it. */
     for (const struct option_row *row = completion.rows; missing && row->spec; row++)
         if (row->spec->id == missing)
             offer_values(row->spec, "");

@@ -31,7 +31,7 @@ static const struct finding *worst_of(const struct checkup *checkup)
 {
     const struct diagnosis *worst = &checkup->whole;
 
-    if (checkup->whole.worst < LEVEL_UNFIT)
+    if (checkup->whole.worst < LEVEL_UNFIT) /* then a single server made it unfit (verdict_of()) */
         worst = &checkup->servers[0].diagnosis;
     for (size_t i = 0; i < worst->count; i++)
         if (worst->findings[i].level == LEVEL_UNFIT)

@@ -111,8 +111,8 @@ static int print_changes(struct events *events, const struct lock_list *before)
     struct transitions found ENDED_BY(transitions_free) = {0};
     int status = STATUS_OK;
 
-    if (!transitions_miss_waiters(&before->locks, &events->locks.list.locks,
-                                  !moment_reached(events->queued_by, now)))
+    bool keeps = !moment_reached(events->queued_by, now);
+    if (!transitions_miss_waiters(&before->locks, &events->locks.list.locks, keeps))
         events->queued_by = moment_plus(now, QUEUED_NS);
     transitions_find(&found, &before->locks, &events->locks.list.locks, clock_wall() / NS_PER_MS,
                      gap / NS_PER_MS);
@@ -162,7 +162,7 @@ static bool print_round(struct events *events, bool first, int *status)
     if (result == LOCK_WATCH_SEEN) {
         note_time(events, moment_until(began, moment_now()));
         *status = was_away ? tell_missed(events) : STATUS_OK;
-        if (first) {
+        if (first) { /* a KEY that is not a lock yet may become one */
             command_tell_misfits(&events->call, &locks->list);
             say_detail("events: listening");
         } else if (*status == STATUS_OK) {

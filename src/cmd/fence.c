@@ -168,7 +168,7 @@ static int run_fenced(struct fence *fence)
     const struct fenced_plan plan = {.job = {.events = &messages.events,
                                              .command = fence->call.arguments.command,
                                              .environment = &environment,
-                                             .renew = true,
+                                             .renew = true, /* no lease ends */
                                              .on_lost = ON_LOST_STOP},
                                      .lock = fence->file.fd};
     fenced_run(&plan, &outcome);
@@ -178,11 +178,12 @@ static int run_fenced(struct fence *fence)
     return outcome.status;
 }
 
+/* Lets the token pass, or refuses it; runs COMMAND, if there is one, with the file still locked. */
 static int execute_fence(struct call *call)
 {
     struct fence *fence = (struct fence *)call;
 
-    fence->file.fd = -1;
+    fence->file.fd = -1; /* not open yet */
     int status = pass_fence(fence);
     if (status == STATUS_OK && call->arguments.command)
         status = run_fenced(fence);

@@ -163,7 +163,7 @@ static void await_release(struct eviction *eviction, struct force_request *reque
     say_warning("%s: asked %s to release it; the lease ends in %s", request->key, who,
                 MS_TEXT(answer->refused.left_ms));
     request->how = FORCE_ASK_AGAIN;
-    request->purge = false;
+    request->purge = false; /* the first request has emptied the queue */
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
         if (is_asked(answer)) {
             /* This is a later acquisition than the one that was asked first. */

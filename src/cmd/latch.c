@@ -104,7 +104,7 @@ static int catch_signals(struct latch *latch)
  * under -q. */
 enum latch_no { NO_IS_ERROR, NO_IS_PLAIN };
 
-/* Reports the last answer. */
+/* Reports the last answer, if it is not GRANTED. Returns the status for it. */
 static int report_answer(const struct latch *latch, enum latch_no no)
 {
     switch (latch->answer.verdict) {
@@ -138,9 +138,10 @@ static void count_latch(struct latch *latch)
     ask_latch(latch, LATCH_COUNT, MOMENT_NEVER);
 }
 
+/* Makes the latch, which must not exist yet. */
 static int set_latch(struct latch *latch)
 {
-    latch->request.word = latch->word;
+    latch->request.word = latch->word; /* identifies it, as a later one may have the same KEY */
     ask_latch(latch, LATCH_SET, MOMENT_NEVER);
     int status = report_answer(latch, NO_IS_PLAIN);
     if (status == STATUS_OK)
@@ -174,6 +175,7 @@ static int delete_latch(struct latch *latch)
     return report_answer(latch, NO_IS_PLAIN);
 }
 
+/* Prints the latch with the ids that it has counted. The status tells whether it is open. */
 static int show_latch(struct latch *latch)
 {
     struct latch_ids ids ENDED_BY(latch_ids_free) = {0};
@@ -380,7 +382,7 @@ static int count_success(struct latch *latch, const char *word)
                       latch->key);
         return STATUS_OK;
     }
-    if (answer->cause == CAUSE_ABSENT) {
+    if (answer->cause == CAUSE_ABSENT) { /* which would be reported as a KEY that was mistyped */
         answer->cause = CAUSE_CHANGED;
         snprintf(answer->text, sizeof answer->text, "the latch vanished while the command ran");
     }
@@ -415,7 +417,7 @@ static int run_command(struct latch *latch)
                                             .environment = &environment,
                                             .events = &messages.events,
                                             .on_lost = ON_LOST_CONTINUE,
-                                            .renew = true},
+                                            .renew = true}, /* no lease ends */
                                     .lock = -1};
     fenced_run(&run, &outcome);
     if (outcome.not_executed)
@@ -500,7 +502,7 @@ static int act_on_latch(struct call *call)
 
     own_identity_uuid(latch->word);
     if (verb != list_latches)
-        call->query.who = latch->key;
+        call->query.who = latch->key; /* messages about an outage begin with it */
     status_line_init(&latch->status_line, call->query.loop, say_verbosity() == SAY_QUIET,
                      compose_status, latch);
     return verb(latch);

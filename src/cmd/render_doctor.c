@@ -56,6 +56,7 @@ static const char *verdict_name(enum level level)
     return level < LEVEL_WARNING ? "fit" : level == LEVEL_WARNING ? "warnings" : "unfit";
 }
 
+/* Makes an array of the findings; the caller owns it. */
 static json_t *findings_of(const struct diagnosis *diagnosis)
 {
     json_t *array = jansson.array();
@@ -72,6 +73,7 @@ static json_t *findings_of(const struct diagnosis *diagnosis)
     return array;
 }
 
+/* Makes the object of a server; the caller owns it. Figures that it has not told are null. */
 static json_t *server_object(const struct checked_server *server)
 {
     const struct server_figures *figures = &server->figures;

@@ -143,6 +143,8 @@ static const struct option_spec renew_options[] = {
     {.table = renew_release_options},
     {0}};
 
+/* Renews the lock; one whose lease has ended is lost, even if no other owner has it
+ * (strict). */
 static int renew_lock(struct call *call)
 {
     struct renew_release *action = (struct renew_release *)call;

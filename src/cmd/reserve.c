@@ -84,13 +84,15 @@ static bool is_within(const char *owner, const char *other)
     return strcmp(owner, other) == 0 || owner_nests_in(owner, other);
 }
 
-/* True if the holder is an ancestor of this command: by RLOCK_OWNER, or, if that got lost on the
+/* Whether this command runs inside the holder's run: by RLOCK_OWNER, or, if that got lost on the
  * way, by the processes. */
 static bool runs_inside(const struct reserve *reserve, const struct lock_party *holder)
 {
     const char *outer = getenv("RLOCK_OWNER");
 
-    if (holder->kept || is_within(holder->owner, reserve->owner))
+    /* The run of a holder that is kept has ended. */
+    bool is_ours = is_within(holder->owner, reserve->owner); /* the reservation, or a run in it */
+    if (holder->kept || is_ours)
         return false;
     return (outer && !owner_fault(outer) && is_within(outer, holder->owner)) ||
            ancestor_is(&holder->who, holder->age_ms * NS_PER_MS);
@@ -213,9 +215,9 @@ static bool is_inside_run(struct reserve *reserve)
     return false;
 }
 
-/* Extends the reservation, so that it ends at until_ms, wall clock, and keeps its new length in
- * the user's file. */
-static int renew_reservation(struct reserve *reserve, int64_t until_ms)
+/* Has the reservation last for its new length from now on, and saves that in the user's file.
+ * old_end_ms: when it would have ended (ms since 1970). */
+static int renew_reservation(struct reserve *reserve, int64_t old_end_ms)
 {
     const struct acquire_request lock = {.keys = &reserve->key,
                                          .key_count = 1,
@@ -231,7 +233,7 @@ static int renew_reservation(struct reserve *reserve, int64_t until_ms)
         if (!reservation_save(&reserve->call.settings, reserve->key, reserve->owner,
                               reserve->length, fault, sizeof fault))
             return refuse_file(reserve, fault);
-        confirm_end(reserve, until_ms * NS_PER_MS - clock_wall());
+        confirm_end(reserve, old_end_ms * NS_PER_MS - clock_wall());
         return STATUS_OK;
     }
     if (answer.cause == CAUSE_NOT_HOLDER) {
@@ -246,16 +248,16 @@ static int renew_reservation(struct reserve *reserve, int64_t until_ms)
 static int extend_reservation(struct call *call)
 {
     struct reserve *reserve = (struct reserve *)call;
-    int64_t until_ms = 0;
+    int64_t old_end_ms = 0;
     int status = command_open(call);
 
     if (status != STATUS_OK)
         return status;
     if (is_inside_run(reserve))
         return not_holder_refuse_run(call, reserve->key);
-    if (!reservation_find(&call->settings, reserve->key, reserve->owner, &until_ms))
+    if (!reservation_find(&call->settings, reserve->key, reserve->owner, &old_end_ms))
         return not_holder_refuse_unreserved(call, reserve->key);
-    return renew_reservation(reserve, until_ms);
+    return renew_reservation(reserve, old_end_ms);
 }
 
 const struct command command_extend = {

@@ -125,7 +125,8 @@ static void put_each(json_t *object, const char *name, json_t *const *values, si
     jansson.object_set_new(object, name, array);
 }
 
-/* Adds the members about the lock to the report. Of several KEYs each is a list. */
+/* Adds the members about the lock to the report. Of several KEYs each is a list; of a lock that was
+ * not granted, all KEYs with one null in place of fences and slots. */
 static void put_lock(json_t *object, const struct supervisor_outcome *outcome,
                      const struct acquire_request *request)
 {

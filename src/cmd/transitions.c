@@ -1,3 +1,5 @@
+/* Compares what two surveys show of each lock, "before" and "after", and adds the transitions in
+ * between to pair.found. Runs that the store remembers tell what no survey has seen. */
 #include "cmd/transitions.h"
 
 #include "base/mem.h"
@@ -36,14 +38,18 @@ static int by_key(const void *a, const void *b)
 /* -- the same party, seen again ---------------------------------------------------------------- */
 
 /* Finds the party of that owner; NULL: there is none. Most parties are where they were, or a little
- * before: the search begins at *from, which moves behind the one found, and wraps around. */
+ * before: the search begins at *from, which moves behind the one found, and wraps around. from:
+ * NULL for a single search. */
 static const struct lock_party *find_party(const struct lock_party *parties, size_t count,
                                            const char *owner, size_t *from)
 {
+    size_t start = from ? *from : 0;
+
     for (size_t i = 0; i < count; i++) {
-        const struct lock_party *one = &parties[(*from + i) % count];
+        const struct lock_party *one = &parties[(start + i) % count];
         if (strcmp(one->owner, owner) == 0) {
-            *from = (size_t)(one - parties) + 1;
+            if (from)
+                *from = (size_t)(one - parties) + 1;
             return one;
         }
     }
@@ -76,10 +82,9 @@ static bool has_run(const struct lock_run *runs, size_t count, const struct lock
 static void add_acquisition(const struct pair *pair, const struct lock_party *holder)
 {
     const struct lock_view *before = pair->before;
-    size_t from = 0;
 
     if (holder->waited_ms > 0 &&
-        !find_party(before->waiters, before->waiter_count, holder->owner, &from))
+        !find_party(before->waiters, before->waiter_count, holder->owner, NULL))
         add_transition(pair, TRANSITION_WAITING, holder->since_ms - holder->waited_ms, holder);
     add_transition(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
 }
@@ -94,12 +99,11 @@ static void add_run(const struct pair *pair, const struct lock_run *run)
                                                  [LOCK_REVOKED] = TRANSITION_REVOKED};
     enum lock_ending how = run->by.end.how;
     enum transition_kind kind = TRANSITION_RELEASED;
-    size_t from = 0;
 
     if ((size_t)how < sizeof kinds / sizeof *kinds && kinds[how] != 0)
         kind = kinds[how]; /* the other endings are releases */
     /* One that ended earlier was told of when it acquired the lock, and died unnoticed. */
-    if (!still_holds(pair->before, &run->by, &from) && run->ended_ago_ms <= pair->gap_ms)
+    if (!still_holds(pair->before, &run->by, NULL) && run->ended_ago_ms <= pair->gap_ms)
         add_acquisition(pair, &run->by);
     add_transition(pair, kind, run->ended_ms, &run->by)->held_ms = run->held_ms;
 }
@@ -130,8 +134,7 @@ static void compare_holders(const struct pair *pair)
 /* Whether a waiter has got the lock since: it holds it, or has held it. */
 static bool has_acquired(const struct pair *pair, const char *owner)
 {
-    size_t from = 0;
-    bool ran = find_party(pair->after->holders, pair->after->holder_count, owner, &from);
+    bool ran = find_party(pair->after->holders, pair->after->holder_count, owner, NULL);
 
     for (size_t i = 0; i < pair->run_count && !ran; i++)
         ran = strcmp(pair->runs[i].by.owner, owner) == 0;
@@ -253,11 +256,10 @@ static bool is_missing(const struct lock_view *before, const struct lock_view *a
     const struct pair pair = {
         .before = before, .after = after, .runs = after->runs, .run_count = after->run_count};
     bool refused = after->memory.refused.count > before->memory.refused.count;
-    size_t from = 0;
 
     return !refused && !waiter->take && !has_acquired(&pair, waiter->owner) &&
            !is_superseded(&pair, waiter) &&
-           !find_party(after->waiters, after->waiter_count, waiter->owner, &from);
+           !find_party(after->waiters, after->waiter_count, waiter->owner, NULL);
 }
 
 bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep)

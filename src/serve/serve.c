@@ -316,7 +316,7 @@ static int check_serve(struct call *call)
     struct server *server = (struct server *)call;
     const struct arguments *given = &call->arguments;
 
-    call->as_json = true;
+    call->as_json = true; /* loads the library for documents */
     add_name(server, "localhost");
     if (gethostname(server->own_name, sizeof server->own_name - 1) == 0 && *server->own_name)
         add_name(server, server->own_name);
