@@ -237,6 +237,34 @@ all_left() {
     terminate a
 }
 
+# Whether a session waits for other nodes can only be seen in what is sent: no test has a cluster.
+@test "H166 a node of Galera is told to wait for what others have committed before it is read" {
+    with_database mysql
+    local several
+    relay_to_database wsrep_sync_wait "$T/go"
+    several=${through/\/locks/,127.0.0.1:$(free_ports 1)/locks}
+    for url in "$through" "$several"; do
+        rm -f "$T/go" "$T/go.held"
+        bg a rlock run -u "$url" --server-wait 60s k -- true
+        poll_until 20 test -e "$T/go.held"
+        : >"$T/go"
+        ends_with a 0 30
+    done
+}
+
+# The variable's name is another one of the same length in this copy of the driver.
+@test "H166 a server that has no word for what a node of Galera is told does without it" {
+    with_database mysql
+    own_driver "exec '$T/own/other'"
+    sed 's/wsrep_sync_wait/wsrep_sync_what/g' "${RLOCK%/*}/rlock-mysql" >"$T/own/other"
+    chmod +x "$T/own/other"
+    contains "$T/own/other" wsrep_sync_what
+    RLOCK=$OWN
+    for RLOCK_URL in "$RLOCK_URL" "${RLOCK_URL/\/locks/,127.0.0.1:$(free_ports 1)/locks}"; do
+        refused 0 run k -- true
+    done
+}
+
 @test "H168 place: a database whose time-outs and modes are all set" {
     for DATABASE in $DATABASES; do
         for number in 1 2; do

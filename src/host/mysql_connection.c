@@ -207,6 +207,15 @@ static const char *const settings[] = {
     /* A server may not listen to what its client says of characters. */
     ", NAMES utf8mb4"};
 
+/* A node of Galera may be seconds behind the others: before it reads, it waits until it has what
+ * they have committed. A server that knows nothing of Galera refuses it. */
+static const char keep_up[] = "SET SESSION wsrep_sync_wait = 1";
+
+static bool is_without_galera(MYSQL *connection)
+{
+    return mysql_errno(connection) == ER_UNKNOWN_SYSTEM_VARIABLE;
+}
+
 static void add_settings(struct strbuf *text)
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
@@ -236,7 +245,10 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
     } else {
         struct strbuf text = {0};
         add_settings(&text);
-        up = mysql_real_query(made, text.text, text.size) == 0 || my_fail(made, fault);
+        up = mysql_real_query(made, text.text, text.size) == 0 &&
+             (mysql_query(made, keep_up) == 0 || is_without_galera(made));
+        if (!up)
+            my_fail(made, fault);
         strbuf_free(&text);
     }
     if (up)
@@ -310,6 +322,7 @@ enum database_wait database_continue(struct database_attempt *attempt, struct ho
     while (well && over && attempt->asks) {
         bool connects = attempt->phase == ATTEMPT_CONNECTS;
         over = connects ? connect_on(attempt, &well) : query_on(attempt, &well);
+        well |= attempt->phase == ATTEMPT_KEEPS_UP && over && is_without_galera(attempt->made);
         if (!well && connects)
             fail_to_connect(attempt->made, &attempt->target, why);
         else if (!well)
@@ -328,6 +341,8 @@ enum database_wait database_continue(struct database_attempt *attempt, struct ho
         }
         if (connects)
             add_settings(&attempt->text);
+        else if (attempt->phase == ATTEMPT_SETS_UP)
+            strbuf_puts(&attempt->text, keep_up);
         else
             strbuf_puts(&attempt->text, "SELECT " MY_READ_ONLY);
         attempt->phase++;

@@ -12,7 +12,7 @@ struct database_attempt {
     struct host_target target;
     struct host_error why; /* where it does not ask, and has failed */
     bool asks;
-    enum { ATTEMPT_CONNECTS, ATTEMPT_SETS_UP, ATTEMPT_LOOKS } phase;
+    enum { ATTEMPT_CONNECTS, ATTEMPT_SETS_UP, ATTEMPT_KEEPS_UP, ATTEMPT_LOOKS } phase;
     int waits; /* for what: MYSQL_WAIT_READ and so on */
     struct strbuf text;
 };
