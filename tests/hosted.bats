@@ -153,6 +153,14 @@ were_undone() {
     were_undone 1
 }
 
+# The others may have the commit, so it is in doubt.
+@test "MySQL: a commit amid which a node of Galera was cut off is asked for again" {
+    commits_are_undone 1 HY000 1180 'Not connected to Primary Component'
+    run -0 rlock run -n --server-wait 60s -u "$through" k -- echo ran
+    [[ $output == *ran ]]
+    were_undone 1
+}
+
 # warn_at_writes: the server warns of each write, as near the end of its transaction numbers.
 warn_at_writes() {
     case $DATABASE in

@@ -70,6 +70,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_SERVER_SHUTDOWN:
     case ER_CONNECTION_KILLED:
     case MYSQL_IDLE_END: return WIRE_ENDED;
+    case ER_ERROR_DURING_COMMIT: /* a node of Galera was cut off meanwhile: it may be done */
     case CR_CONNECTION_ERROR:
     case CR_CONN_HOST_ERROR:
     case CR_UNKNOWN_HOST:
