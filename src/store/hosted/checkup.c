@@ -37,6 +37,7 @@ struct probe {
     const struct checkup_plan *plan;
     bool among_hosts; /* the URL has several, of which one takes the locks */
     bool takes_locks;
+    char cluster[40];                  /* of Galera, by its name; empty: the server is in none */
     const struct sql_dialect *dialect; /* NULL: of another kind of store */
     struct loop *loop;
     struct redis_session *session, *other; /* each with a host; the second is rarely used */
@@ -610,6 +611,8 @@ static void check_mysql(struct probe *probe)
 #undef BY_DEFAULT
     if (!takes_locks && probe->among_hosts)
         return;
+    if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'"))
+        snprintf(probe->cluster, sizeof probe->cluster, "%.36s", probe->values[1]);
     check_my_durability(probe);
     check_my_mode(probe, takes_locks);
     check_my_replicas(probe);
@@ -766,6 +769,7 @@ static bool check_url(struct probe *probe, const struct url *url, const char *co
     if (opened) {
         probe->server = checkup_add(checkup, url);
         probe->takes_locks = false;
+        *probe->cluster = '\0';
         if (tests)
             examine_by_host(probe, tests);
         else
@@ -784,16 +788,21 @@ static bool check_url(struct probe *probe, const struct url *url, const char *co
 struct hosts {
     size_t writers, unreached;
     char names[URL_TEXT_SIZE];
+    char cluster[40]; /* that all of them are nodes of; empty: of none, or of several */
     enum level worst;
 };
 
 /* Tells of all hosts of a URL together: exactly one must take writes, or locks in one are not seen
- * in another. */
+ * in another, unless they are nodes of one cluster. */
 static void judge_hosts(const struct url *url, const struct hosts *hosts, struct diagnosis *whole)
 {
     if (hosts->writers == 0)
         diagnosis_add(whole, "hosts", LEVEL_UNFIT, "promote one of them",
                       "none of the %zu hosts takes writes", url->host_count);
+    else if (hosts->writers > 1 && *hosts->cluster)
+        diagnosis_add(whole, "hosts", hosts->worst, hosts->worst > LEVEL_NOTE ? "see above" : "",
+                      "%zu hosts take writes, as nodes of one Galera cluster: %s", hosts->writers,
+                      hosts->names);
     else if (hosts->writers > 1)
         diagnosis_add(whole, "hosts", LEVEL_WARNING,
                       "stop the one that is not the primary, or make it read-only",
@@ -826,6 +835,10 @@ static bool check_hosts(struct probe *probe, const struct url *all, struct check
         hosts.unreached += !server->reached;
         if (!probe->takes_locks)
             continue;
+        if (hosts.writers == 0)
+            memcpy(hosts.cluster, probe->cluster, sizeof hosts.cluster);
+        else if (strcmp(hosts.cluster, probe->cluster) != 0)
+            *hosts.cluster = '\0';
         text_append(hosts.names, sizeof hosts.names, "%s", hosts.writers++ > 0 ? ", " : "");
         url_append_hosts(&url, hosts.names, sizeof hosts.names);
         if (server->diagnosis.worst > hosts.worst)
