@@ -9,13 +9,14 @@
  * network file system, for example. As long as something ends, new processes appear. */
 #define STUCK_NS (2 * NS_PER_SEC)
 
-/* A process that is born while its parent ends may be in neither place when /proc is read. But the
- * topmost process of a tree is always a child of its subreaper: as long as none has ended since
- * before the look began, all that there was then has been looked at. If one has, it waits to be
- * reaped, and SIGCHLD is there to make us look again. */
 enum tree_state kill_tree_signal(const struct tree *tree, int signo)
 {
     enum tree_state state = tree_signal(tree, signo);
+
+    /* A process that is born while its parent ends may be in neither place when /proc is read. But
+     * the topmost process of a tree is always a child of its subreaper, this process: if none has
+     * ended since before the look began, all that there was has been looked at. If one has, it
+     * waits to be reaped, and SIGCHLD makes the caller look again. */
     return state == TREE_GONE && child_waits_to_be_reaped() ? TREE_LIVE : state;
 }
 
@@ -33,20 +34,21 @@ enum kill_tree_state kill_tree_turn(struct kill_tree *stop, struct moment now)
     stop->tree.reaped = stop->child->pid == 0;
     stop->killing |= moment_reached(stop->tree.kill_at, now);
     if (stop->killing)
-        patience_look(&stop->killed, now);
+        patience_look(&stop->killing_for, now);
+    /* A process that is let off is not stuck. */
     if (stop->tree.lenient)
         kill_tree_note_death(stop);
     if (kill_tree_signal(&stop->tree, stop->killing ? SIGKILL : 0) == TREE_GONE &&
         stop->child->pid == 0)
         return KILL_TREE_DONE;
-    if (stop->killed.ns - stop->death < STUCK_NS || child_waits_to_be_reaped())
+    if (stop->killing_for.ns - stop->death < STUCK_NS || child_waits_to_be_reaped())
         return KILL_TREE_GOING;
     return KILL_TREE_STUCK;
 }
 
 void kill_tree_note_death(struct kill_tree *stop)
 {
-    stop->death = stop->killed.ns;
+    stop->death = stop->killing_for.ns;
 }
 
 struct moment kill_tree_next(const struct kill_tree *stop, struct moment now)

@@ -1,4 +1,5 @@
-/* A keeper and a watchdog at one end of a channel. The states, and what leads out of each:
+/* The agent: a keeper and a watchdog at one end of a channel. The states, and what leads out of
+ * each:
  *
  *   SEEKING     The lock is waited for. Held: OFFERED.
  *   OFFERED     Granted, and neither claimed by the peer nor withdrawn, as far as is known.
@@ -19,8 +20,9 @@
  * SEEKING and OFFERED lead to CANCELLING when the peer says so or is dead (a renewer's may be
  * done), and when the process has ended that the lock would be kept for. An agent that follows one
  * that died begins in SEEKING, or in HOLDING if that lock was claimed. RELEASING waits for a
- * command of --stop that this process has started ("order"). Without the keeper's last word an
- * agent ends where its watchdog has failed, its printer is served, or its renewed lock is lost. */
+ * command of --stop that this process has started ("release_order"). Without the keeper's last word
+ * an agent ends where its watchdog has failed, its printer is served, or its renewed lock is
+ * lost. */
 #include "run/agent.h"
 #include "net/loop.h"
 #include "os/child.h"
@@ -48,8 +50,8 @@
 struct agent {
     const struct agent_plan *plan;
     enum { SEEKING, OFFERED, HOLDING, LOST, RELEASING, CANCELLING } state;
-    enum fate fate;           /* of the command, as far as is known here */
-    struct agent_order order; /* to release it, when that can be done; ORDER_ACK: none */
+    enum fate fate;                   /* of the command, as far as is known here */
+    struct agent_order release_order; /* to be carried out as soon as it can be; ORDER_ACK: none */
     struct loop *loop;
     struct store *store;
     struct keeper *keeper;
@@ -61,12 +63,12 @@ struct agent {
     struct descendants descendants;
     struct waiting waiting;
     struct run_shared *shared;
-    struct loop_io command;     /* a pidfd of it, until it ends */
-    bool command_ended;         /* by itself as far as is known, unless it is "gone" */
-    bool command_gone;          /* nothing is left of what the supervisor had to end */
-    struct loop_timer patience; /* with the wait */
-    struct run_news *trouble;   /* with the store; NULL: none */
-    int status;                 /* the exit status where the wait was cancelled here */
+    struct loop_io command;      /* a pidfd of it, until it ends */
+    bool command_ended;          /* by itself as far as is known, unless it is "gone" */
+    bool command_gone;           /* nothing is left of what the supervisor had to end */
+    struct loop_timer long_wait; /* fires when the wait is long */
+    struct run_news *trouble;    /* with the store; NULL: none */
+    int status;                  /* the exit status where the wait was cancelled here */
 };
 
 static const struct run_events *events_of(const struct agent *agent)
@@ -74,7 +76,7 @@ static const struct run_events *events_of(const struct agent *agent)
     return agent->plan->events;
 }
 
-/* Whether a printer gets the lock, of rlock acquire, and no supervisor, which has a job. */
+/* Whether the peer is a printer (rlock acquire), which has no command, and not a supervisor. */
 static bool has_printer(const struct agent *agent)
 {
     return !agent->plan->job;
@@ -100,12 +102,14 @@ static void send_report(struct agent *agent, const struct agent_report *report)
         outbox_report(agent->outbox, report);
 }
 
+/* Sends a report that has nothing to say but its kind, and the latest lease. */
 static void send_plain(struct agent *agent, enum report_kind kind)
 {
     send_report(agent, &(struct agent_report){.kind = kind, .lease = agent->watchdog.known.lease});
 }
 
-/* Notes a report in the shared memory. reason: room there for that of its news. */
+/* Copies a report to its place in the shared memory. reason: the place for the reason of its
+ * news. */
 static void note_report(struct agent_report *place, struct run_reason *reason,
                         const struct agent_report *report)
 {
@@ -116,7 +120,8 @@ static void note_report(struct agent_report *place, struct run_reason *reason,
     place->news.reason = reason;
 }
 
-/* Says REPORT_OVER, which the peer finds in the shared page where its message is refused. */
+/* Sends the last report, a REPORT_OVER. The peer finds it in the shared page, too, as the kernel
+ * may refuse the message. */
 static void send_last(struct agent *agent, const struct agent_report *over)
 {
     struct run_shared *shared = agent->shared;
@@ -126,21 +131,22 @@ static void send_last(struct agent *agent, const struct agent_report *over)
     send_report(agent, over);
 }
 
-/* Tells the supervisor why the lock is lost: loss is a REPORT_LOST. */
+/* Tells the supervisor that the lock is lost, and why; also in the shared page, as the kernel may
+ * refuse the message. loss: a REPORT_LOST. */
 static void report_loss(struct agent *agent, const struct agent_report *loss)
 {
     fate_raise(&agent->fate, fate_of_loss(agent->plan->keeper.renew, loss->news.reason->cause));
     if (!is_leaving(agent))
         agent->state = LOST;
-    atomic_store(&agent->shared->lease_end, 0);
-    if (!atomic_load(&agent->shared->lost))
+    atomic_store(&agent->shared->lease_end, 0); /* no extension counts any more */
+    if (!atomic_load(&agent->shared->lost))     /* the page is written once */
         note_report(&agent->shared->loss, &agent->shared->loss_reason, loss);
     atomic_store(&agent->shared->lost, true);
     send_report(agent, loss);
 }
 
-/* Tells the user. While a command runs, its supervisor does: it may be stopped, together with the
- * command, for so long that it is not told of every outage. */
+/* Tells the user what the store does. While a command runs, its supervisor tells it; one that is
+ * stopped, and has not read what was sent before, is not sent more. */
 static void tell_news(struct agent *agent, const struct run_news *news)
 {
     if (!was_claimed(agent))
@@ -151,8 +157,9 @@ static void tell_news(struct agent *agent, const struct run_news *news)
 
 /* -- a grant that is offered ----------------------------------------------------------------- */
 
-/* Whether the supervisor cannot be there any more, or is stopped: asks it. Not while its end is
- * known, or this process leaves. */
+/* Called by the keeper before it acquires the lock. True: the peer is stopped, and nothing is
+ * acquired until it has answered a ping with ORDER_PONG. A dead peer does not count as stopped:
+ * be_alone() has dealt with it. */
 static bool is_absent(void *arg)
 {
     struct agent *agent = arg;
@@ -161,8 +168,8 @@ static bool is_absent(void *arg)
            !presence_confirm(&agent->presence);
 }
 
-/* Takes back a grant that no supervisor has claimed. False if it has been claimed, or none is
- * offered. */
+/* Takes back an offered grant, unless the peer has claimed it: then the lock is in use (HOLDING).
+ * False if it was claimed, or none was offered. */
 static bool withdraw_offer(struct agent *agent)
 {
     if (agent->state != OFFERED)
@@ -172,15 +179,15 @@ static bool withdraw_offer(struct agent *agent)
     return agent->state == SEEKING;
 }
 
-/* Takes back a grant that was not claimed: the lock is released, and waited for again once the
- * supervisor runs. That is not a loss. False if the supervisor has claimed it after all. */
+/* Takes back an offered grant, and has the keeper release the lock and wait for it again, once the
+ * supervisor runs. That is not a loss. False if the peer has claimed it, or none was offered. */
 static bool withdraw_grant(struct agent *agent)
 {
     if (!withdraw_offer(agent))
         return false;
     watchdog_dismiss(&agent->watchdog);
     descendants_stop(&agent->descendants);
-    events_of(agent)->granted(events_of(agent)->arg, NULL);
+    events_of(agent)->granted(events_of(agent)->arg, NULL); /* no KEY is held any more */
     send_plain(agent, REPORT_WITHDRAWN);
     presence_ask(&agent->presence);
     keeper_restart(agent->keeper);
@@ -189,16 +196,17 @@ static bool withdraw_grant(struct agent *agent)
 
 /* -- what the keeper says -------------------------------------------------------------------- */
 
-/* The store refuses the lock for now: shows who has it. */
+/* The keeper says that the store refuses the lock for now: shows who has it. */
 static void on_waiting(void *arg, const struct answer *refusal)
 {
     struct agent *agent = arg;
 
-    waiting_heard(&agent->waiting, refusal);
+    waiting_note_refusal(&agent->waiting, refusal);
 }
 
-/* The lock is not acquired after --notify-after: reports so, with the holder and the store's
- * trouble. An agent before this one may have reported it; the supervisor notifies once. */
+/* The timer of a long wait: the lock is not acquired after --notify-after. Reports so, with the
+ * latest refusal (in the shared page) and the store's trouble. An agent that has died may have
+ * reported it before; the supervisor notifies once. */
 static void on_overdue(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
@@ -206,8 +214,8 @@ static void on_overdue(struct loop_timer *timer)
     if (agent->state != SEEKING && agent->state != OFFERED)
         return;
     if (agent->waiting.refusal)
-        waiting_refused(&agent->waiting, &agent->waiting.refusal->kept.answer, agent->waiting.heard,
-                        &agent->shared->overdue);
+        waiting_describe_refusal(&agent->waiting, &agent->waiting.refusal->kept.answer,
+                                 agent->waiting.refused_at, &agent->shared->overdue);
     struct agent_report overdue = {.kind = REPORT_OVERDUE};
     if (agent->trouble)
         overdue.news = *agent->trouble;
@@ -215,7 +223,8 @@ static void on_overdue(struct loop_timer *timer)
 }
 
 /* Watches the deadline of this lease. The next renewal waits until the supervisor has acknowledged
- * it, which proves that it runs; but a paused one cannot. */
+ * the lease, which proves that it runs; a paused one cannot, and its lock is renewed all the
+ * same. */
 static void watch_lease(struct agent *agent, struct lease lease)
 {
     watchdog_watch(&agent->watchdog, lease);
@@ -225,8 +234,7 @@ static void watch_lease(struct agent *agent, struct lease lease)
         keeper_hold_renewals(agent->keeper);
 }
 
-/* The lock is held: offers it to the supervisor or printer, which claims it. The descendants of a
- * command are looked for from now on, as the message that tells of it may come late. */
+/* The keeper holds the lock: offers it to the peer, which claims it. */
 static void on_held(void *arg, struct lease lease, const struct lock_grant *grants)
 {
     struct agent *agent = arg;
@@ -234,21 +242,22 @@ static void on_held(void *arg, struct lease lease, const struct lock_grant *gran
 
     memcpy(held.grants, grants, sizeof held.grants);
     waiting_acquired(&agent->waiting, lease, grants);
-    if (!has_printer(agent) && agent->plan->job->stop)
+    if (!has_printer(agent) && agent->plan->job->stop) /* which this process may have to run */
         environment_grant(agent->plan->job->environment, lease.length, grants);
     watch_lease(agent, lease);
-    atomic_store(&agent->shared->command.group, 0); /* after a grant that was not claimed */
-    run_disclaim_end(agent->shared);                /* of a grant that was taken back */
+    /* The notes of an earlier grant, which was taken back, do not count for this one. */
+    atomic_store(&agent->shared->command.group, 0);
+    run_disclaim_end(agent->shared);
     atomic_store(&agent->shared->stands, true);
     agent->state = OFFERED;
-    if (!has_printer(agent))
+    if (!has_printer(agent)) /* the message that a command was started may come late */
         descendants_watch(&agent->descendants);
     send_report(agent, &held);
     presence_expect(&agent->presence);
 }
 
-/* The keeper has renewed. A supervisor must acknowledge the new lease; the agent of a printer, the
- * renewer of its lock, only notes it. forgotten: the store had forgotten the lock. */
+/* The keeper has renewed the lock. The supervisor must acknowledge the new lease. forgotten: the
+ * store had forgotten the lock, and has it again. */
 static void on_extended(void *arg, struct lease lease, bool forgotten)
 {
     struct agent *agent = arg;
@@ -256,7 +265,7 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
     run_tell_event(events_of(agent), RUN_RENEWED);
     if (is_leaving(agent) || agent->state == LOST)
         return;
-    if (has_printer(agent)) {
+    if (has_printer(agent)) { /* a renewer, which has no peer */
         agent->watchdog.known.lease = lease;
         return;
     }
@@ -270,7 +279,8 @@ static void on_extended(void *arg, struct lease lease, bool forgotten)
         send_plain(agent, REPORT_EXTENDED);
 }
 
-/* The store does not answer as it should: tells the user, and keeps why, for REPORT_OVERDUE. */
+/* The keeper says that the store fails, and is tried again: tells the user, and keeps why, for
+ * REPORT_OVERDUE. */
 static void on_trouble(void *arg, const struct answer *why)
 {
     struct agent *agent = arg;
@@ -282,7 +292,7 @@ static void on_trouble(void *arg, const struct answer *why)
     tell_news(agent, &trouble);
 }
 
-/* The store answers again: its trouble is over. */
+/* The keeper says that the store answers again: its trouble, of "after" ns, is over. */
 static void on_recovered(void *arg, int64_t after)
 {
     struct agent *agent = arg;
@@ -294,8 +304,8 @@ static void on_recovered(void *arg, int64_t after)
 
 static bool hear_release(struct agent *agent);
 
-/* The keeper has lost the lock. An offer is withdrawn; a command must be ended by its supervisor,
- * and by the watchdog, if that does not react. But one that ended before does not lose it. */
+/* The keeper has lost the lock: has the supervisor end the command, and the watchdog, if that does
+ * not react. A command that has ended before (hear_release()) has not lost its lock. */
 static void on_lost(void *arg, const struct keeper_loss *loss)
 {
     struct agent *agent = arg;
@@ -304,9 +314,8 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     if (withdraw_grant(agent) || hear_release(agent))
         return;
     if (has_printer(agent) && agent->state == HOLDING) {
-        /* A renewer has no peer to report to: the script finds out when it renews or releases. A
-         * lock that the renewer was asked for is still held. */
-        if (loss->kept) {
+        /* A renewer has no peer to report to: the script finds out when it renews or releases. */
+        if (loss->kept) { /* another owner asks for the lock, which the store has until then */
             agent->state = RELEASING;
             keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS),
                            &(struct lock_end){.how = LOCK_LOST});
@@ -317,13 +326,14 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
     }
     report_loss(agent, &(struct agent_report){
                            .kind = REPORT_LOST, .kept = loss->kept, .news.reason = &reason});
-    if (agent->watchdog.phase != WATCHDOG_WATCHING)
+    if (agent->watchdog.phase != WATCHDOG_WATCHING) /* there is no command, or it is being ended */
         return;
     watchdog_lose(&agent->watchdog, SUPERVISOR_REACTS);
     presence_expect(&agent->presence);
 }
 
-/* Says REPORT_OVER, with what has failed. */
+/* Sends the last report with what has failed; nothing where nothing has. Most runs do not fail:
+ * noinline, so that they do not take its stack. */
 __attribute__((noinline)) static void send_failure(struct agent *agent,
                                                    const struct keeper_end *end)
 {
@@ -339,7 +349,8 @@ __attribute__((noinline)) static void send_failure(struct agent *agent,
         break;
     case KEEPER_NOT_ACQUIRED:
         over.status = agent->plan->conflict_status;
-        waiting_refused(&agent->waiting, end->refusal, end->refused_at, &agent->shared->refusal);
+        waiting_describe_refusal(&agent->waiting, end->refusal, end->refused_at,
+                                 &agent->shared->refusal);
         over.news.event = RUN_NOT_ACQUIRED;
         over.news.refusal = &agent->shared->refusal;
         break;
@@ -367,9 +378,8 @@ static void on_over(void *arg, const struct keeper_end *end)
 
 /* -- what the watchdog says ------------------------------------------------------------------- */
 
-/* The watchdog is about to end the command, as the supervisor has not: the lock is lost, and
- * nothing is renewed any more. Without a word of trouble from the store it was the supervisor
- * that was stopped. */
+/* The watchdog is about to end the command, as the supervisor has not: the lock counts as lost, and
+ * is not renewed any more. */
 static void on_alarmed(void *arg)
 {
     struct agent *agent = arg;
@@ -379,14 +389,16 @@ static void on_alarmed(void *arg)
         return;
     keeper_hold_renewals(agent->keeper);
     if (agent->state == LOST)
-        return; /* it was told */
+        return; /* the supervisor was told why */
+    /* Where the store had no trouble, the renewal waited for a supervisor that was stopped. */
     reason.cause = reason.text[0] || !agent->plan->keeper.renew ? RUN_CAUSE_NOT_RENEWED
                                                                 : RUN_CAUSE_WAS_STOPPED;
     report_loss(agent, &(struct agent_report){.kind = REPORT_LOST, .news.reason = &reason});
 }
 
-/* Releases the lock; tries until the lease ends, but for a second at least, and for RELEASE_NS at
- * most where a supervisor waits for it. */
+/* Has the keeper release the lock, which tries until the lease ends, but for a second at least, and
+ * for RELEASE_NS at most where a supervisor waits for it. end: how its command has ended; NULL:
+ * there was none, so that --at-least does not count. */
 static void release_lock(struct agent *agent, const struct lock_end *end)
 {
     struct moment now = loop_now(agent->loop), until = agent->watchdog.known.lease.end;
@@ -398,13 +410,13 @@ static void release_lock(struct agent *agent, const struct lock_end *end)
     keeper_release(agent->keeper, moment_max(until, moment_plus(now, NS_PER_SEC)), end);
 }
 
-/* Takes ORDER_RELEASE; also later, if the command of --stop that this process has started must end
- * first. */
+/* Takes ORDER_RELEASE. If the command of --stop that this process has started must end first, the
+ * order is kept, and release_unheld() takes it once more then. */
 static void take_release(struct agent *agent, const struct agent_order *order)
 {
     struct lock_end end = order->end;
 
-    agent->order = *order;
+    agent->release_order = *order;
     if (stop_command_check(&agent->watchdog.stop_command, loop_now(agent->loop)))
         return;
     if (agent->fate != FATE_NONE) /* the supervisor has been told, or is about to hear */
@@ -412,8 +424,8 @@ static void take_release(struct agent *agent, const struct agent_order *order)
     release_lock(agent, order->used ? &end : NULL);
 }
 
-/* Takes the order to release the lock from the shared page, where its message may be lacking. False
- * if there is none, it is known, or it must wait. */
+/* Takes ORDER_RELEASE from the shared page, as its message may be lacking. True if the lock is now
+ * being released by that order: it was there, is not known yet, and need not wait. */
 static bool hear_release(struct agent *agent)
 {
     if (!atomic_load(&agent->shared->to_release) || !was_claimed(agent) || is_leaving(agent))
@@ -422,30 +434,30 @@ static bool hear_release(struct agent *agent)
     return is_leaving(agent);
 }
 
-/* The watchdog has seen that nothing runs under the lock any more: releases it, so that the next
- * waiter need not wait for the lease to end. A supervisor that has acknowledged it may have been
- * killed before it announced its command, so it counts as used. One that was stopped while it ended
- * a command whose lock was not lost did so for --at-most. An end that is seen after that of the
- * lease is for the supervisor to judge (job_judge_end()). By the clock as it is now: the host
- * may have slept before this process looked at the command. */
+/* The watchdog has seen that nothing runs under the lock any more, and the supervisor is dead or
+ * stopped: releases the lock without its order, so that the next waiter need not wait for the lease
+ * to end. */
 static void release_unheld(void *arg)
 {
     struct agent *agent = arg;
+    /* By the clock as it is now: the host may have slept before this process saw the end. */
     bool late = moment_reached(agent->watchdog.known.lease.end, moment_now());
     bool orphaned = agent->presence.state == PRESENCE_DEAD;
+    /* A supervisor may have been killed before it announced the command that it had started. */
     bool used = watchdog_knows_command(&agent->watchdog) || (orphaned && agent->state == HOLDING);
     struct lock_end end = {.how = fate_ending(agent->fate)};
 
     if (orphaned && agent->fate == FATE_NONE)
         end.how = LOCK_KILLED;
     else if (agent->command_gone && agent->fate == FATE_NONE && agent->plan->job->at_most)
-        end.how = LOCK_TIMED_OUT;
+        end.how = LOCK_TIMED_OUT; /* the supervisor was ending it for that */
     if (withdraw_grant(agent))
         return;
-    if (agent->order.kind == ORDER_RELEASE) {
-        take_release(agent, &agent->order);
+    if (agent->release_order.kind == ORDER_RELEASE) {
+        take_release(agent, &agent->release_order);
         return;
     }
+    /* Whether an end that is seen after the lease came before it is for the supervisor to judge. */
     if (agent->fate != FATE_LOST && !late) {
         atomic_store(&agent->shared->cleared, true);
         send_plain(agent, REPORT_CLEARED);
@@ -453,8 +465,8 @@ static void release_unheld(void *arg)
     release_lock(agent, used ? &end : NULL);
 }
 
-/* The watchdog has seen that nothing is left of a command that its supervisor had to end: that
- * should say so soon. */
+/* The watchdog has seen that nothing is left of a command that its supervisor had to end: expects
+ * the supervisor to say so soon. */
 static void on_ended(void *arg)
 {
     struct agent *agent = arg;
@@ -463,8 +475,9 @@ static void on_ended(void *arg)
     presence_expect(&agent->presence);
 }
 
-/* The watchdog could not end all that runs under the lock, or not see it: says so, and leaves the
- * lock to the end of its lease. But a grant that was not claimed is not used. */
+/* The watchdog could not kill all that runs under the lock (state: TREE_LIVE), or could not see
+ * whether anything does (TREE_UNSEEN): tells the user, and ends this process, so that the lock ends
+ * with its lease. A grant that was not claimed is withdrawn instead. */
 static void on_failed(void *arg, enum tree_state state)
 {
     struct agent *agent = arg;
@@ -480,14 +493,12 @@ static void on_failed(void *arg, enum tree_state state)
 
 /* -- what the supervisor says ---------------------------------------------------------------- */
 
-/* The peer has claimed the grant, or acknowledges the lease: renewals may follow. From now on, a
- * renewer ends with the process that it renews for, and with nothing else: a signal to all that a
- * script has started must not free the lock while the script still cleans up. A keeper that has
- * verified the lock hears of requests for it. */
+/* Takes ORDER_ACK: the peer has claimed the grant, or acknowledges this lease, so that renewals may
+ * follow. */
 static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
     if (agent->state == LOST || lease.end.ns != agent->watchdog.known.lease.end.ns)
-        return; /* too late, or of a grant that was withdrawn, or a lease that is over */
+        return; /* too late, or of a grant that was withdrawn, or of an older lease */
     presence_settle(&agent->presence);
     if (agent->state == OFFERED)
         agent->state = HOLDING;
@@ -495,15 +506,17 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
     keeper_allow_renewals(agent->keeper);
     if (!agent->plan->keep)
         return;
+    /* From now on, a renewer ends with the process that it renews for, and with nothing else: a
+     * signal to all that a script has started must not free the lock while it still cleans up. */
     events_of(agent)->detach(events_of(agent)->arg);
     child_detach();
-    keeper_verify(agent->keeper);
+    keeper_verify(agent->keeper); /* from then on it hears of requests for the lock */
 }
 
-/* Takes ORDER_CANCEL. A printer may have claimed the lock, but failed to print it. */
+/* Takes ORDER_CANCEL: leaves the queue, or releases the unused lock. */
 static void take_cancel(struct agent *agent)
 {
-    if (has_printer(agent) && agent->state == HOLDING) {
+    if (has_printer(agent) && agent->state == HOLDING) { /* claimed, but not printed */
         release_lock(agent, NULL);
         return;
     }
@@ -513,7 +526,7 @@ static void take_cancel(struct agent *agent)
     keeper_cancel(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS));
 }
 
-/* The command has ended, as its pidfd tells: the supervisor should say so soon. */
+/* The command has ended, as its pidfd tells: expects the supervisor to say so soon. */
 static void on_command_end(struct loop_io *io, int events)
 {
     struct agent *agent = io->owner;
@@ -524,21 +537,20 @@ static void on_command_end(struct loop_io *io, int events)
     presence_expect(&agent->presence);
 }
 
-/* Notes the command's process group, and watches for its end. handle: a pidfd of the command; -1:
- * none. With --wait-descendants its end is not that of the use. */
+/* Takes ORDER_STARTED: notes the command's process group, and watches for its end. handle: a pidfd
+ * of the command; -1: none. */
 static void take_command(struct agent *agent, pid_t command, int handle)
 {
     agent->watchdog.tree.group = command;
     agent->watchdog.tree.leader = handle;
-    if (handle < 0 || agent->plan->job->wait_descendants)
+    if (handle < 0 || agent->plan->job->wait_descendants) /* whose end counts as well */
         return;
     agent->command = (struct loop_io){
         .fd = handle, .events = LOOP_READ, .ready = on_command_end, .owner = agent};
     loop_add(agent->loop, &agent->command);
 }
 
-/* Does what the supervisor has ordered. fd: the descriptor that came with
- * ORDER_STARTED; -1: none. */
+/* Does what the peer has ordered. fd: the descriptor that came with ORDER_STARTED; -1: none. */
 static void take_order(struct agent *agent, const struct agent_order *order, int fd)
 {
     switch (order->kind) {
@@ -550,7 +562,7 @@ static void take_order(struct agent *agent, const struct agent_order *order, int
         break;
     case ORDER_REAPED: descendants_hurry(&agent->descendants); break;
     case ORDER_PAUSED:
-        if (was_claimed(agent)) {
+        if (was_claimed(agent)) { /* the command is stopped as well, and the lock is kept */
             watchdog_pause(&agent->watchdog);
             keeper_allow_renewals(agent->keeper);
         } else if (!withdraw_grant(agent)) {
@@ -573,8 +585,8 @@ static void take_order(struct agent *agent, const struct agent_order *order, int
     }
 }
 
-/* The peer is dead. Everything that a supervisor has started is ended; it may have started a
- * command without reporting it. */
+/* The peer is dead: ends everything that a supervisor has started; or leaves to the script what a
+ * printer has printed, or renews that; or gives up the wait, or a grant that was not claimed. */
 static void be_alone(struct agent *agent)
 {
     agent->presence.state = PRESENCE_DEAD;
@@ -592,6 +604,7 @@ static void be_alone(struct agent *agent)
         else if (agent->watchdog.known.silent) /* the kernel has refused its ORDER_ACK */
             take_acknowledgement(agent, agent->watchdog.known.lease);
     } else if (!has_printer(agent) && !withdraw_offer(agent) && was_claimed(agent)) {
+        /* A supervisor may have started a command without reporting it. */
         keeper_hold_renewals(agent->keeper);
         watchdog_supervisor_died(&agent->watchdog);
     } else {
@@ -599,9 +612,9 @@ static void be_alone(struct agent *agent)
     }
 }
 
-/* Takes from the shared page that the supervisor ends its command, where the message of that may be
- * lacking: a command that has ended by TERM has not ended by itself, and what it has left must end
- * before the lock is released. */
+/* Takes ORDER_STOPPING from the shared page, as its message may be lacking: a command that has
+ * ended by TERM has not ended by itself, and what it has left must end before the lock is
+ * released. */
 static void hear_stopping(struct agent *agent)
 {
     const struct awake since = {atomic_load(&agent->shared->ending)};
@@ -610,8 +623,8 @@ static void hear_stopping(struct agent *agent)
         take_order(agent, &(struct agent_order){.kind = ORDER_STOPPING, .since = since}, -1);
 }
 
-/* Takes all orders that are there. That the command is ended, and the one to release the lock, are
- * in run_shared as well, and are taken from there where their messages are lacking. */
+/* Takes all orders of the peer that are there now, from the channel and from the shared page; or
+ * notes that it is dead. */
 static void drain_channel(void *arg)
 {
     struct agent *agent = arg;
@@ -635,31 +648,32 @@ static void on_message(struct loop_io *io, int events)
     drain_channel(io->owner);
 }
 
-/* The peer continues this process, as it awaits an answer: where the kernel refuses its messages,
- * the order may be in the shared page only. */
+/* SIGCONT: the peer continues this process, as it awaits an answer. Where the kernel refuses its
+ * messages, its order may be in the shared page only. */
 static void on_continued(void *owner, int signo)
 {
     (void)signo;
     drain_channel(owner);
 }
 
-/* Whether the supervisor must claim a grant, end the command as the lock is lost, or release the
- * lock after its command has ended. One that is ending its command must first end what the command
- * has started, as far as the watchdog has not. */
+/* Whether the peer must do something soon: claim a grant, end the command as the lock is lost, or
+ * have the lock released, as its command has ended. */
 static bool awaits_reaction(const struct agent *agent)
 {
     const struct watchdog *watchdog = &agent->watchdog;
-    bool by_itself = watchdog->phase == WATCHDOG_WATCHING && !watchdog->stopping;
+    bool is_being_ended = watchdog->phase != WATCHDOG_WATCHING || watchdog->stopping;
 
+    if (agent->state == OFFERED)
+        return true;
     if (agent->state != HOLDING && agent->state != LOST)
-        return agent->state == OFFERED;
-    return agent->command_gone || (by_itself && (agent->command_ended || agent->state == LOST));
+        return false;
+    if (is_being_ended) /* which takes its time: until nothing is left */
+        return agent->command_gone;
+    return agent->command_ended || agent->state == LOST;
 }
 
-/* Looks whether the supervisor reacts, if it must, and acts in its place if it does not: ends the
- * command of a lost lock, or sends it the signal of --on-lost, withdraws a grant, or releases the
- * lock of a command that has ended. A supervisor that may still react is given
- * its time. */
+/* The timer that presence_expect() starts: if the peer must react and does not, acts in its place.
+ * A peer that may still react is given its time. */
 static void on_look(struct loop_timer *timer)
 {
     struct agent *agent = timer->owner;
@@ -670,21 +684,21 @@ static void on_look(struct loop_timer *timer)
     if (!awaits_reaction(agent))
         return;
     if (agent->command_ended)
-        presence_ask(&agent->presence);
-    if (presence_wait_on(&agent->presence))
+        presence_ask(&agent->presence); /* its answer begins the time for its reaction anew */
+    if (presence_may_react(&agent->presence))
         return;
     if (agent->state == LOST && !agent->command_gone) {
         if (!agent->command_ended)
             watchdog_signal_loss(&agent->watchdog);
         watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
-    } else if (!agent->command_ended) {
+    } else if (!agent->command_ended) { /* OFFERED */
         withdraw_grant(agent);
     } else if (agent->command_gone || watchdog_bar_stop_command(&agent->watchdog)) {
         release_unheld(agent);
     }
 }
 
-/* The process has ended that the lock is kept for. */
+/* The process has ended that the lock is renewed for (--keep): gives up the lock, or the wait. */
 static void on_kept_ended(void *arg)
 {
     struct agent *agent = arg;
@@ -705,8 +719,8 @@ static void on_kept_ended(void *arg)
 static const struct keeper_events keeper_events = {
     on_waiting, on_held, on_extended, {on_trouble, on_recovered}, on_lost, on_over, is_absent};
 
-/* Starts the keeper; or one that continues for an agent that died. If that one held the lock, the
- * supervisor runs the command under its lease already: guards it at once. */
+/* Starts the keeper. past: the state of an agent that has died, whose wait or lock is continued;
+ * NULL: there was none. */
 static void start_keeper(struct agent *agent, const struct keeper_past *past)
 {
     const struct keeper_plan *plan = &agent->plan->keeper;
@@ -719,14 +733,13 @@ static void start_keeper(struct agent *agent, const struct keeper_past *past)
     agent->keeper = keeper_take_over(agent->loop, agent->store, plan, past, &keeper_events, agent);
     if (!past->held)
         return;
-    agent->state = HOLDING;
+    agent->state = HOLDING; /* the supervisor runs the command already: it is guarded at once */
     descendants_watch(&agent->descendants);
     watchdog_watch(&agent->watchdog, past->lease);
     watchdog_acknowledge(&agent->watchdog);
 }
 
-/* Sets up the watchdog and the channel to the supervisor, and starts the keeper. task->past: what
- * the agent had that died before; NULL: this is the first one. */
+/* Sets up the watchdog and the channel to the peer, and starts the keeper and the timers. */
 static void start_agent(struct agent *agent, const struct agent_task *task)
 {
     const struct agent_plan *plan = agent->plan;
@@ -760,17 +773,17 @@ static void start_agent(struct agent *agent, const struct agent_task *task)
     agent->channel.events = LOOP_READ;
     agent->channel.owner = agent;
     loop_add(agent->loop, &agent->channel);
-    agent->patience = (struct loop_timer){.fire = on_overdue, .owner = agent};
+    agent->long_wait = (struct loop_timer){.fire = on_overdue, .owner = agent};
     if (plan->keep)
         pid_watch_start(plan->keep, agent->loop, on_kept_ended, agent);
     start_keeper(agent, task->past);
     if (plan->job && plan->job->notify)
-        loop_arm(agent->loop, &agent->patience,
+        loop_arm(agent->loop, &agent->long_wait,
                  moment_plus(agent->waiting.began, plan->job->notify_after));
 }
 
-/* Tells the peer why the agent ends before it has begun. Returns the exit status of this
- * process. */
+/* Tells the peer why the agent ends before it has begun: by "status", the exit status that the user
+ * gets. Returns the exit status of this process, which says that it has failed. */
 static int refuse_plan(struct agent *agent, int status, const char *why)
 {
     const struct run_reason reason = run_reason_text(why);

@@ -15,15 +15,15 @@
 #define SOON_NS        (10 * NS_PER_SEC)
 #define PAUSE_LEAST_NS (100 * NS_PER_MS)
 #define PAUSE_MOST_NS  (5 * NS_PER_SEC)
-#define PAUSES         10 /* in a lease, at least */
+#define PAUSES         10 /* so many pauses fit into a lease, at least */
 
 struct renewer {
-    const int *ends;
+    const int *ends; /* of the channel: the printer's, and the agent's */
     const struct agent_task *task;
 };
 
-/* Runs the agent of a renewer, in the session and process group of the caller's job until it holds
- * the lock. */
+/* The process of a printer's agent: returns its exit status. It keeps the session and process group
+ * of the caller's job until it holds the lock. */
 static int renewer_main(const void *arg)
 {
     const struct renewer *renewer = arg;
@@ -41,7 +41,8 @@ static void on_nudge(struct loop_timer *timer)
     loop_arm(agent->loop, timer, moment_plus(loop_now(agent->loop), NUDGE_NS));
 }
 
-/* Forks an agent. brief: tells it what it is to know from its start; NULL: nothing. */
+/* Forks an agent: *agent becomes what its peer knows of it. brief: called before the fork, when
+ * orders can be sent; NULL: there are none. 0; -1 with errno: *agent stays as it was. */
 static int fork_agent(struct agent_process *agent, struct loop *loop, const struct agent_task *task,
                       void (*brief)(void *arg), void *arg)
 {
@@ -59,6 +60,7 @@ static int fork_agent(struct agent_process *agent, struct loop *loop, const stru
     if (brief)
         brief(arg);
     const struct renewer renewer = {ends, task};
+    /* A supervisor's agent is a helper; a printer's may outlive the printer. */
     agent->pid = task->plan->job ? child_fork_helper(TREE_AGENT, ends[1], agent_main, task)
                                  : child_fork_survivor(task->plan->keep ? TREE_RENEWER : TREE_AGENT,
                                                        renewer_main, &renewer);
@@ -83,14 +85,14 @@ int agent_process_start(struct agent_process *agent, struct loop *loop,
     return fork_agent(agent, loop, &task, NULL, NULL);
 }
 
-/* How long to wait before another agent is started. A first death may be by chance. The pauses
- * double, up to a part of the lease. */
+/* Returns for how long (ns) to wait before another agent is started. The pauses double from one
+ * death to the next, up to a part of the lease (ns). */
 static int64_t pause_after(unsigned deaths, int64_t lease)
 {
     int64_t pause = PAUSE_LEAST_NS;
     int64_t most = lease / PAUSES < PAUSE_MOST_NS ? lease / PAUSES : PAUSE_MOST_NS;
 
-    if (deaths <= 1)
+    if (deaths <= 1) /* a first death may be by chance */
         return 0;
     for (; deaths > 2 && pause < most; deaths--)
         pause *= 2;
@@ -117,7 +119,7 @@ int agent_process_replace(struct agent_process *agent, const struct agent_plan *
         .plan = plan, .peer = getpid(), .callers = callers, .shared = agent->shared, .past = past};
     const struct agent_process before = *agent;
 
-    run_claim_grant(agent->shared);
+    run_claim_grant(agent->shared); /* so that what the dead one had offered is not claimed */
     atomic_store(&agent->shared->stop_command, 0); /* it has died with its agent */
     atomic_store(&agent->shared->cleared, false);  /* all that it said has been heard */
     atomic_store(&agent->shared->over, false);
@@ -143,7 +145,7 @@ void agent_process_pause(const struct agent_process *agent)
     outbox_finish(agent->outbox, PAUSE_NS);
 }
 
-struct moment agent_process_overdue(const struct agent_plan *plan)
+struct moment agent_process_overdue_at(const struct agent_plan *plan)
 {
     const struct keeper_plan *keeper = &plan->keeper;
 
@@ -160,8 +162,8 @@ void agent_process_await(struct agent_process *agent, struct moment since)
         loop_arm(agent->loop, &agent->nudge, due);
 }
 
-/* Returns whether the agent has noted a report in the shared page that was not heard, and which:
- * its last word only when it is gone, as all that comes before has been heard then. */
+/* Takes a report that the agent has noted in the shared page, and that was not heard. False if
+ * there is none. */
 static bool hear_note(const struct agent_process *agent, struct agent_report *report)
 {
     if (!agent->releasing && atomic_load(&agent->shared->cleared)) {
@@ -172,6 +174,8 @@ static bool hear_note(const struct agent_process *agent, struct agent_report *re
         *report = agent->shared->loss;
         return true;
     }
+    /* The last word of an agent is taken only when it is gone, as all that it said before has been
+     * heard then. */
     if (!agent->gone || agent->over || !atomic_load(&agent->shared->over))
         return false;
     *report = agent->shared->last;
@@ -185,7 +189,7 @@ bool agent_process_hear(struct agent_process *agent, struct agent_message *messa
 
     if (!agent->gone)
         got = channel_hear(agent->channel, message);
-    /* A process of its own may keep its end of the channel open. */
+    /* One that has been reaped is gone, even if a process of its own keeps its end open. */
     agent->gone = agent->gone || got < 0 || (got == 0 && agent->pid == 0);
     if (got <= 0)
         got = hear_note(agent, report);

@@ -10,7 +10,7 @@
 /* Two clocks may differ by so much, with the kernel's ticks. */
 #define SLACK_NS (2 * NS_PER_SEC)
 
-/* Whether a holder is on this host. An rlock before 1.1 tells nothing but the name of its host. */
+/* Whether a pid of that process is one of this process's pid namespace on this host. */
 static bool is_here(const struct identity *who)
 {
     struct identity here = {0};
@@ -18,11 +18,13 @@ static bool is_here(const struct identity *who)
     own_identity_zone(&here);
     if (here.zone[0] && who->zone[0])
         return strcmp(here.zone, who->zone) == 0;
+    /* An rlock before 1.1 tells nothing but the name of its host. */
     own_identity_host(&here);
     return here.host[0] && strcmp(here.host, who->host) == 0;
 }
 
-/* Whether "wanted" is an ancestor of this process: *process is it then. */
+/* Finds the ancestor of this process with that pid, which *process becomes. False if it has none,
+ * or not all of them could be read. */
 static bool find_ancestor(const struct procfs *procfs, pid_t wanted, struct process *process)
 {
     for (pid_t pid = getppid(); pid > 0; pid = process->parent) {
@@ -47,5 +49,6 @@ bool ancestor_is(const struct identity *who, int64_t age)
         return false;
     long ticks = sysconf(_SC_CLK_TCK);
     int64_t born = (int64_t)(process.started / (unsigned long long)ticks) * NS_PER_SEC;
+    /* The age is by the store's clock, which may be 1 % faster. */
     return moment_now().ns - born >= age - age / 100 - SLACK_NS;
 }

@@ -1,5 +1,5 @@
-/* Whether a process that others know by its number, and by where that is a number, is an ancestor
- * of this one. */
+/* Whether a process of which a lock's record tells the number, and the host and pid namespace in
+ * which it has that, is an ancestor of this one. */
 #pragma once
 
 #include <stdbool.h>

@@ -41,8 +41,8 @@ bool channel_send(int end, const void *message, size_t size, int fd)
     return sent == (ssize_t)size;
 }
 
-/* Receives a message, and the descriptor that may come with it. The kernel drops a descriptor that
- * this process has no room for. */
+/* Calls recvmsg() once: returns what it does, with errno. *fd is the descriptor that came with the
+ * message; -1: none, or the kernel has dropped it, as this process has no room for it. */
 static ssize_t receive_once(int end, void *message, size_t size, int *fd)
 {
     union descriptor descriptor;
@@ -59,13 +59,15 @@ static ssize_t receive_once(int end, void *message, size_t size, int *fd)
     return got;
 }
 
-/* Receives a message. Returns its size; 0: none is there, or no memory for it; -1: the other end is
- * closed. A process that ends with a message unread makes the next call here fail with ECONNRESET,
- * once, before the messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the last
- * words of an agent must not get lost by that. */
+/* Receives a message of at most "size" bytes. Returns its size; 0: none is there, or no memory for
+ * it; -1: the other end is closed. */
 static ssize_t receive(int end, void *message, size_t size, int *fd)
 {
+    /* A process that ends with a message unread makes the next call here fail with ECONNRESET,
+     * once, before the messages that it had sent are handed out (unix(7), net/unix/af_unix.c): the
+     * last words of an agent must not get lost by that. */
     bool reset = false;
+
     for (;;) {
         ssize_t got = receive_once(end, message, size, fd);
         if (got >= 0)
@@ -81,23 +83,27 @@ static ssize_t receive(int end, void *message, size_t size, int *fd)
 int channel_receive(int end, void *message, size_t size, int *fd)
 {
     ssize_t got = receive(end, message, size, fd);
-    return got > 0 && got != (ssize_t)size ? -1 : (got > 0) - (got < 0);
+
+    if (got <= 0)
+        return (int)got;
+    return got == (ssize_t)size ? 1 : -1;
 }
 
 int channel_hear(int end, struct agent_message *message)
 {
     int none;
     ssize_t got = receive(end, message, sizeof *message, &none);
-    bool whole = got == sizeof *message;
+    bool has_reason = got == sizeof *message;
 
     if (got <= 0)
         return (int)got;
-    message->report.news.reason = whole ? &message->reason : NULL;
-    return whole || got == sizeof message->report ? 1 : -1;
+    message->report.news.reason = has_reason ? &message->reason : NULL;
+    return has_reason || got == sizeof message->report ? 1 : -1;
 }
 
 /* -- what is refused ------------------------------------------------------------------------- */
 
+/* A message that waits in an outbox. */
 struct letter {
     struct letter *next;
     int fd;
@@ -112,8 +118,10 @@ struct outbox {
     struct letter *first;
 };
 
+/* POSTED: the kernel has taken the message; REFUSED: not now; CLOSED: the other end is. */
 enum posted { POSTED, REFUSED, CLOSED };
 
+/* Hands a message to the kernel, without its descriptor if the user has too many on the way. */
 static enum posted post(const struct outbox *outbox, const void *message, size_t size, int fd)
 {
     if (channel_send(outbox->end, message, size, fd) ||
@@ -130,6 +138,8 @@ static void discard_first(struct outbox *outbox)
     free(letter);
 }
 
+/* Hands the kernel the messages that wait, in their order, until one is refused. If the other end
+ * is closed, they are discarded. */
 static void send_kept(struct outbox *outbox)
 {
     struct letter *letter;
@@ -139,6 +149,7 @@ static void send_kept(struct outbox *outbox)
         discard_first(outbox);
 }
 
+/* The timer: tries again to send what waits. */
 static void on_again(struct loop_timer *timer)
 {
     struct outbox *outbox = timer->owner;
@@ -185,6 +196,7 @@ static void keep(struct outbox *outbox, const void *message, size_t size, int fd
 
 bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd)
 {
+    /* A message does not overtake those that wait. */
     enum posted posted = outbox->first ? REFUSED : post(outbox, message, size, fd);
 
     if (posted == REFUSED)

@@ -20,10 +20,10 @@ enum report_kind {
     REPORT_PING,      /* nothing is acquired before this is answered by ORDER_PONG */
     REPORT_EXTENDED,  /* lease; also answers ORDER_VERIFY */
     REPORT_NEWS,      /* news, for the user; RUN_TROUBLE: why a renewal failed */
-    REPORT_OVERDUE, /* it has waited for long, see run_shared.overdue; news: trouble of the store */
-    REPORT_LOST,    /* news.reason: the lock is another's, or may be */
-    REPORT_CLEARED, /* the command ended while the lock was held, which is released */
-    REPORT_OVER,    /* status, news: nothing is held; the agent ends */
+    REPORT_OVERDUE,   /* the wait is long, see run_shared.overdue; news: trouble of the store */
+    REPORT_LOST,      /* news.reason: the lock is another's, or may be */
+    REPORT_CLEARED,   /* the command ended while the lock was held, which is released */
+    REPORT_OVER,      /* status, news: nothing is held; the agent ends */
 };
 
 struct agent_report {
@@ -63,27 +63,32 @@ struct agent_order {
     struct lock_end end; /* RELEASE, used: how it ended */
 };
 
-/* Both ends close-on-exec and non-blocking. -1 with errno. */
+/* Makes a channel of two ends, close-on-exec and non-blocking, for the caller to close. 0; -1 with
+ * errno. */
 int channel_pair(int ends[2]);
 /* Sends a message of "size" bytes. False if it was not sent, with errno. fd goes along, and stays
  * the caller's; -1: none. */
 bool channel_send(int end, const void *message, size_t size, int fd);
-/* 1: a message of that size; 0: none there now, or no memory for it; -1: the other end is closed.
- * *fd is the descriptor that came along, for the caller to close; -1: none. */
+/* Receives a message of exactly "size" bytes. 1: it was there; 0: none is there now, or there is no
+ * memory for it; -1: the other end is closed. *fd is the descriptor that came along, for the caller
+ * to close; -1: none. */
 int channel_receive(int end, void *message, size_t size, int *fd);
-/* The same for a report of the agent. */
+/* Receives a report of the agent, with or without a reason; returns 1, 0 or -1 as above. */
 int channel_hear(int end, struct agent_message *message);
 
 /* The messages of a process to the other end: those that are refused are kept, and sent later, in
  * their order. */
 struct outbox;
 
+/* end: the caller's, as long as the outbox is used. Release with outbox_free(), which discards what
+ * was not sent; NULL is allowed. */
 struct outbox *outbox_new(struct loop *loop, int end);
 void outbox_free(struct outbox *outbox);
-/* Sends a report or an order, now or later: an "fd" must stay open until then, and does not go
- * along if its user has handed over too many. False if the other end is closed. */
+/* Sends a message, which is copied, now or later. fd: goes along, and must stay open until then;
+ * the message goes without it if its user has handed over too many; -1: none. False if the other
+ * end is closed. */
 bool outbox_send(struct outbox *outbox, const void *message, size_t size, int fd);
-/* The same for a report of the agent. */
+/* Sends a report of the agent, with its reason if it has one. False as above. */
 bool outbox_report(struct outbox *outbox, const struct agent_report *report);
 /* Whether nothing is kept. A message that may be left out, and could come again and again, is sent
  * only then: the other process may be stopped for days. */
@@ -99,7 +104,7 @@ bool outbox_finish(struct outbox *outbox, int64_t most);
  * decides. So a grant can be withdrawn at any time without a command starting at that very
  * moment. */
 struct run_shared {
-    atomic_bool stands;
+    atomic_bool stands;          /* a grant is offered, and neither claimed nor withdrawn */
     atomic_bool delivered;       /* the printer of an acquisition has printed the lock */
     atomic_int_fast64_t ending;  /* since when (struct awake) the command is being ended, by the
                                  * guard that has claimed it; 0: it is not */
@@ -126,15 +131,17 @@ struct run_shared {
     struct run_refusal refusal; /* why there is none, for the news of the last REPORT_OVER */
 };
 
-/* True if the caller was first; false if the other process was, or nothing is offered. */
+/* Claims the grant: the peer, to use the lock; the agent, to withdraw the grant. True if the caller
+ * was first; false if the other process was, or nothing is offered. */
 static inline bool run_claim_grant(struct run_shared *shared)
 {
     return atomic_exchange(&shared->stands, false);
 }
 
-/* True if the caller was first: it runs the command of --stop, and sends TERM. The other guard only
- * kills, and *since is when the first one has begun. An agent bars the process of --stop of a
- * supervisor that has come no further than that, and has taken its place then. */
+/* Claims to be the guard that ends the command from *since on. True if the caller was first: it
+ * runs the command of --stop, and sends TERM. The other guard only kills, and *since becomes the
+ * time when the first one has begun. An agent that finds a supervisor stopped just after its claim
+ * bars its process of --stop (stop_note), and has taken its place then. */
 static inline bool run_claim_end(struct run_shared *shared, struct awake *since)
 {
     int_fast64_t began = 0;
@@ -148,14 +155,14 @@ static inline bool run_claim_end(struct run_shared *shared, struct awake *since)
 /* The signal of --on-lost: a guard claims to send it, and says when it has. */
 enum run_signalled { RUN_SIGNAL_DUE, RUN_SIGNAL_CLAIMED, RUN_SIGNAL_SENT };
 
-/* True if the caller was first: it sends that signal. */
+/* Claims to send that signal. True if the caller was first: it must send it. */
 static inline bool run_claim_signal(struct run_shared *shared)
 {
     int due = RUN_SIGNAL_DUE;
     return atomic_compare_exchange_strong(&shared->signalled, &due, RUN_SIGNAL_CLAIMED);
 }
 
-/* The next claim will be the first. */
+/* Undoes run_claim_end() of either guard: the next claim will be the first. */
 static inline void run_disclaim_end(struct run_shared *shared)
 {
     atomic_store(&shared->ending, 0);

@@ -13,15 +13,16 @@ struct descendants {
     struct process_list noted[2]; /* by the last two looks; the tree refers to them */
     size_t latest;
     struct moment looked; /* when the last look began */
-    int64_t pause;        /* ns to the next one, unless there is a reason to hurry */
-    int64_t least;        /* ns to it in any case */
+    int64_t pause;        /* ns from one look to the next, unless there is a reason to hurry */
+    int64_t least;        /* ns from one look to the next in any case, as a look takes time */
 };
 
-/* The caller owns the tree, which refers to the processes that are noted. */
+/* tree: borrowed; its "noted" becomes what is noted here. */
 void descendants_init(struct descendants *descendants, struct loop *loop, struct tree *tree);
-/* The command may be started. */
+/* The command may be started: begins to look. */
 void descendants_watch(struct descendants *descendants);
-/* A process of the tree has ended: its children can be seen now, and not for much longer. */
+/* A process of the tree has ended: looks soon, as its children can be seen now, and not for much
+ * longer. */
 void descendants_hurry(struct descendants *descendants);
 /* Stops looking; the processes that were noted stay. */
 void descendants_stop(struct descendants *descendants);

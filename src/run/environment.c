@@ -9,13 +9,14 @@
 #include "base/strbuf.h"
 #include "store/url.h"
 
-/* Newer than LISTEN_PID, beside it, and of the same process in other words. Optional. */
+/* systemd's variable beside LISTEN_PID, which names the same process in other words. It may be left
+ * out. */
 #define PIDFDID "LISTEN_PIDFDID="
 
 /* The variables of rlock. Those of an outer one about its own lock would be wrong for this one. */
 enum variable { VARIABLE_OTHER, VARIABLE_OF_LOCK, VARIABLE_PASSWORD, VARIABLE_URL };
 
-/* The kind of one of rlock's own variables. */
+/* Returns which of rlock's own variables an entry NAME=value is; VARIABLE_OTHER: none of these. */
 static enum variable variable_of(const char *entry)
 {
     static const struct {
@@ -39,8 +40,8 @@ static enum variable variable_of(const char *entry)
     return VARIABLE_OTHER;
 }
 
-/* Overwrites what may be a password in words without a scheme. rlock takes none of them for a URL,
- * but it may have another one. */
+/* Overwrites, in the value of RLOCK_URL, what may be a password in words without a scheme, which
+ * are not URLs: all before the last '@' of each. */
 static void hide_in_words(char *text)
 {
     size_t length;
@@ -70,7 +71,7 @@ void environment_hide(char **entries)
 }
 
 /* Copies RLOCK_URL=… without its passwords. A user's name stays, with an empty password: a nested
- * rlock may have the password from a file. */
+ * rlock may have the password from a file. The caller frees. */
 static char *without_passwords(const char *entry)
 {
     char *copy = mem_strdup(entry);
@@ -78,9 +79,9 @@ static char *without_passwords(const char *entry)
     size_t start, length;
 
     for (size_t from = 0; urls_password_span(text, from, &start, &length); from = start) {
-        if (text[start - 1] == ':' && text[start - 2] == '/') {
-            start--;     /* its ':' */
-            length += 2; /* its '@' */
+        if (text[start - 1] == ':' && text[start - 2] == '/') { /* "://:password@": no user */
+            start--;                                            /* its ':' */
+            length += 2;                                        /* its '@' */
         }
         memmove(text + start, text + start + length, strlen(text + start + length) + 1);
     }
@@ -97,24 +98,25 @@ char *environment_keys(const char *const *keys, size_t count)
     return strbuf_detach(&words);
 }
 
+/* Returns RLOCK_KEY=… for these keys. The caller frees. */
 static char *key_entry(const char *const *keys, size_t count)
 {
     char *words FREED = environment_keys(keys, count);
     return strbuf_print("RLOCK_KEY=%s", words);
 }
 
-/* Returns a copy of an entry of systemd that names this process, whose number becomes the
- * command's; NULL: another entry. */
-static char *for_service(struct environment *environment, const char *entry)
+/* Returns the environment's own copy of an entry of systemd that names this process, in which the
+ * command's process will write its number; NULL: another entry. */
+static char *service_entry(struct environment *environment, const char *entry)
 {
     static const char *const names[CHILD_NUMBERS] = {"LISTEN_PID=", "WATCHDOG_PID="};
 
     for (size_t i = 0; i < CHILD_NUMBERS; i++) {
-        char *own = environment->for_service[i];
+        char *own = environment->of_service[i];
         size_t length = strlen(names[i]);
         if (strncmp(entry, names[i], length) != 0)
             continue;
-        snprintf(own, sizeof environment->for_service[i], "%s%d", names[i], (int)getpid());
+        snprintf(own, sizeof environment->of_service[i], "%s%d", names[i], (int)getpid());
         if (strcmp(entry, own) == 0) {
             environment->numbers[i] = own + length;
             return own;
@@ -131,12 +133,13 @@ void environment_make(struct environment *environment, char *const *inherited,
 
     *environment = (struct environment){.lock = lock};
     if (lock) {
-        environment->words[0] = key_entry(lock->keys, lock->key_count);
-        environment->words[1] = strbuf_print("RLOCK_MODE=%s", lock_mode_name(lock->mode));
-        environment->words[2] = strbuf_print("RLOCK_OWNER=%s", lock->owner);
+        environment->words[ENVIRONMENT_KEY] = key_entry(lock->keys, lock->key_count);
+        environment->words[ENVIRONMENT_MODE] =
+            strbuf_print("RLOCK_MODE=%s", lock_mode_name(lock->mode));
+        environment->words[ENVIRONMENT_OWNER] = strbuf_print("RLOCK_OWNER=%s", lock->owner);
     }
     for (; inherited[count]; count++)
-        for_service(environment, inherited[count]);
+        service_entry(environment, inherited[count]); /* PIDFDID may come before LISTEN_PID */
     char **entries = mem_zeroed((count + ENVIRONMENT_WORDS + 1) * sizeof *entries);
     environment->entries = entries;
     for (; *inherited; inherited++) {
@@ -148,15 +151,16 @@ void environment_make(struct environment *environment, char *const *inherited,
             continue;
         if (is_url)
             environment->url = without_passwords(*inherited);
-        char *changed = is_url ? environment->url : for_service(environment, *inherited);
+        char *changed = is_url ? environment->url : service_entry(environment, *inherited);
         entries[used++] = changed ? changed : *inherited;
     }
     for (size_t i = 0; environment->words[i]; i++)
         entries[used++] = environment->words[i];
 }
 
-/* Sets the word with that number. */
-static void put_entry(struct environment *environment, size_t word, char *entry)
+/* Sets the entry of a word, from malloc(), which becomes the environment's: in place of the one
+ * that it had, or at the end. */
+static void put_entry(struct environment *environment, enum environment_word word, char *entry)
 {
     char **place = environment->entries, *old = environment->words[word];
 
@@ -180,15 +184,16 @@ void environment_grant(struct environment *environment, int64_t lease,
         strbuf_printf(&fences, "%s%" PRIu64, i ? " " : "", held.grants[i].fence);
         strbuf_printf(&slots, "%s%u", i ? " " : "", held.grants[i].slot);
     }
-    put_entry(environment, 0, key_entry(held.keys, held.count));
-    put_entry(environment, 3, strbuf_print("RLOCK_LEASE_MS=%" PRId64, lease / NS_PER_MS));
-    put_entry(environment, 4, strbuf_detach(&fences));
+    put_entry(environment, ENVIRONMENT_KEY, key_entry(held.keys, held.count));
+    put_entry(environment, ENVIRONMENT_LEASE,
+              strbuf_print("RLOCK_LEASE_MS=%" PRId64, lease / NS_PER_MS));
+    put_entry(environment, ENVIRONMENT_FENCE, strbuf_detach(&fences));
     if (lock->mode == LOCK_LIMIT)
-        put_entry(environment, 5, strbuf_detach(&slots));
+        put_entry(environment, ENVIRONMENT_SLOT, strbuf_detach(&slots));
 }
 
 /* Whether two entries, NAME=value, are of one variable. */
-static bool are_of_one(const char *entry, const char *other)
+static bool have_same_name(const char *entry, const char *other)
 {
     size_t length = strcspn(entry, "=");
 
@@ -207,9 +212,9 @@ char **environment_beside(const struct environment *environment, char *const *ad
     char **list = mem_zeroed((count + 1) * sizeof *list);
     for (; *entries; entries++) {
         char *const *replacing = added;
-        while (*replacing && !are_of_one(*replacing, *entries))
+        while (*replacing && !have_same_name(*replacing, *entries))
             replacing++;
-        if (!*replacing && !are_of_one("RLOCK_OWNER=", *entries))
+        if (!*replacing && !have_same_name("RLOCK_OWNER=", *entries))
             list[used++] = *entries;
     }
     for (; *added; added++)

@@ -156,7 +156,7 @@ static inline void run_tell(const struct run_events *events, const struct run_ne
         events->tell(events->arg, news);
 }
 
-/* An event without anything to add. */
+/* Tells an event that has nothing to add. */
 static inline void run_tell_event(const struct run_events *events, enum run_event event)
 {
     const struct run_news news = {.event = event};
@@ -170,21 +170,24 @@ static inline void run_tell_reason(const struct run_events *events, enum run_eve
     run_tell(events, &news);
 }
 
-/* The reason of a lost lock, as the keeper knows it. */
+/* Returns the reason of a lost lock, as the keeper knows it. */
 struct run_reason run_reason_loss(const struct keeper_loss *loss);
-/* A reason in the store's or the system's words, which are cut to what there is room for. */
+/* Returns a reason in the store's or the system's words, cut to what there is room for. */
 struct run_reason run_reason_text(const char *text);
-/* strerror(errno). */
+/* Returns a reason in the words of strerror(errno). */
 struct run_reason run_reason_errno(void);
+/* Tells an event whose reason is errno. */
 void run_tell_errno(const struct run_events *events, enum run_event event);
-/* The same, with the name of the system call that a kernel or a sandbox refuses. */
+/* Tells an event whose reason is errno, with the name of the system call that a kernel or a sandbox
+ * refuses, if one does. */
 void run_tell_refusal(const struct run_events *events, enum run_event event);
-/* In the words of "text". */
+/* Tells an event whose reason is "text". */
 void run_tell_text(const struct run_events *events, enum run_event event, const char *text);
-/* That the store could not grant a request for so many keys. *reason is set, and borrowed. */
+/* Returns the news (RUN_FAILED) that the store could not grant a request for so many keys. *reason
+ * is set, and must live as long as the news. */
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count,
                                  struct run_reason *reason);
-/* The server's own words, where it said any. */
+/* Tells the server's own words; "": it said none. */
 static inline void run_tell_server_said(const struct run_events *events, const char *said)
 {
     if (*said)

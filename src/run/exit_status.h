@@ -28,6 +28,7 @@ static inline enum status status_of_fault(int error)
     return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 }
 
+/* The status for a store's answer of this cause. */
 static inline enum status status_of_cause(enum cause cause)
 {
     switch (cause) {

@@ -12,7 +12,7 @@ enum fate {
     FATE_LOST,         /* the lock was lost before it had ended */
 };
 
-/* False if that is nothing new. */
+/* Notes a fate, if it is worse than what was known; false if it is not. */
 static inline bool fate_raise(enum fate *fate, enum fate to)
 {
     bool worse = to > *fate;
@@ -29,7 +29,7 @@ static inline enum fate fate_of_loss(bool renew, enum run_cause cause)
     return !renew && cause == RUN_CAUSE_NOT_RENEWED ? FATE_TIMED_OUT : FATE_LOST;
 }
 
-/* The same for the history, where nothing else is known of it. */
+/* The fate in the words of the history, where nothing else is known of the end. */
 static inline enum lock_ending fate_ending(enum fate fate)
 {
     switch (fate) {

@@ -13,24 +13,27 @@
 
 /* How often to kill, and to look whether it is gone, once this process is dead. */
 #define LOOK_NS (20 * NS_PER_MS)
-/* So many guards may die: one that dies at once, each time, is not there to be started for ever. */
+/* So many guards are started at most: those that each die at once are not replaced for ever. */
 #define GUARDS_MAX 100
 
 static const struct lease no_lease = {.end = MOMENT_NEVER};
 
 /* -- the guard ------------------------------------------------------------------------------- */
 
+/* The argument of a guard. */
 struct guarded {
     pid_t parent;
     const struct child_note *command;
 };
 
+/* The watched parent has ended. arg: the loop. */
 static void on_death(void *arg)
 {
     loop_stop(arg);
 }
 
-static void look_again(void)
+/* Sleeps until the next look. */
+static void sleep_between_looks(void)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     nanosleep(&pause, NULL);
@@ -42,33 +45,33 @@ static void await_death(pid_t parent)
     struct loop *loop = loop_new();
     struct pid_watch watch = {0};
 
-    if (pid_watch_open(&watch, parent) && getppid() == parent) {
+    if (pid_watch_open(&watch, parent) && getppid() == parent) { /* it is still the parent's pid */
         pid_watch_start(&watch, loop, on_death, loop);
         loop_run(loop);
     }
     while (getppid() == parent)
-        look_again();
+        sleep_between_looks();
     pid_watch_close(&watch);
     loop_free(loop);
 }
 
-/* Ends the command's group, and what descends from it, when the guard's parent has been killed. No
- * process is known by its environment: none has started after the end of time. A command without a
- * group is killed with its parent, and has not started anything. The group is the promise: it is
- * killed, and seen to be gone, also where nothing of /proc can be opened or not all of it be looked
- * at (TREE_UNSEEN). */
+/* The process of the guard: when its parent has been killed, kills the command's group, and what
+ * descends from it, until nothing is left. Returns its exit status. lock: kept open until then. */
 static int run_guard(int lock, const void *arg)
 {
     const struct guarded *guarded = arg;
     struct procfs procfs = {0};
+    /* No process is known by its environment: none has started after the end of time. */
     struct tree tree = {.procfs = &procfs, .leader = -1, .since = UINT64_MAX};
 
-    (void)lock; /* for as long as this process lives */
+    (void)lock;
     await_death(guarded->parent);
     procfs_open(&procfs);
+    /* A command without a group is killed with its parent, and has not started anything. The group
+     * is the promise: TREE_UNSEEN says that it is gone, and that /proc does not tell more. */
     tree.group = atomic_load(&guarded->command->group);
     while (tree_signal(&tree, SIGKILL) == TREE_LIVE)
-        look_again();
+        sleep_between_looks();
     procfs_close(&procfs);
     return 0;
 }
@@ -85,7 +88,8 @@ struct fenced {
     unsigned guards; /* that were started */
 };
 
-/* Starts the process that ends the command if this one is killed. */
+/* Starts the process that ends the command if this one is killed. fenced->guard is -1, with errno,
+ * if that fails. */
 static void start_guard(struct fenced *fenced)
 {
     const struct guarded guarded = {.parent = getpid(), .command = fenced->job.child.note};
@@ -94,11 +98,10 @@ static void start_guard(struct fenced *fenced)
     fenced->guards++;
 }
 
-/* Brings the loop up to date with the job: its end, or when something is due. A command that was
- * stopped together with this process has no lease to ask for. */
+/* Brings the loop up to date with the job, after each event: its end, or when something is due. */
 static void settle_job(struct fenced *fenced)
 {
-    if (fenced->job.state == JOB_PAUSED) {
+    if (fenced->job.state == JOB_PAUSED) { /* there is no lease to verify: it continues at once */
         job_verify(&fenced->job);
         job_extend(&fenced->job, no_lease);
     }
@@ -108,7 +111,7 @@ static void settle_job(struct fenced *fenced)
         loop_arm(fenced->loop, &fenced->clock, job_due(&fenced->job));
 }
 
-/* A deadline of the job. */
+/* The timer: a deadline of the job. */
 static void on_time(struct loop_timer *timer)
 {
     struct fenced *fenced = timer->owner;
@@ -117,8 +120,8 @@ static void on_time(struct loop_timer *timer)
     settle_job(fenced);
 }
 
-/* Passes a signal to the command, and takes its changes. A guard that has died is replaced,
- * a few times. */
+/* Passes a signal to the command; or, at SIGCHLD, takes the command's changes, and replaces a guard
+ * that has died. */
 static void on_signal(void *owner, int signo)
 {
     struct fenced *fenced = owner;
@@ -138,8 +141,8 @@ static void on_signal(void *owner, int signo)
     settle_job(fenced);
 }
 
-/* Runs the command until it has ended. It is never without its guard, where there is a lock to
- * guard. -1 with errno: it was not started, or nothing can be heard of it. */
+/* Runs the command until it has ended, with a guard from before its start if there is a lock. 0; -1
+ * with errno: it was not started, or nothing can be heard of it. */
 static int run_job(struct fenced *fenced)
 {
     sigset_t caught;
@@ -182,6 +185,7 @@ void fenced_run(const struct fenced_plan *plan, struct fenced_outcome *outcome)
     }
     if (fenced.guard > 0)
         child_await(fenced.guard, 0);
+    /* A signal that was typed at the terminal is for the rest of this job, too. */
     if (fenced.job.typed && outcome->signal)
         child_signal_group(0, fenced.job.typed);
     job_free(&fenced.job);

@@ -34,15 +34,16 @@
 /* How often, at most, to look whether the processes that the command has left have ended: a look
  * takes a while, and where many processes come and go there is always a reason for one. */
 #define LOOK_NS (20 * NS_PER_MS)
-/* And where not everything could be looked at. */
+/* When to look again where not everything could be looked at. */
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
-/* And without a reason: a look may have taken another's process group, of whose end nothing tells,
- * for the command's. */
+/* When to look again without a reason: a look may have taken another's process group, of whose end
+ * nothing tells, for the command's. */
 #define LOOK_ANYWAY_NS (5 * NS_PER_SEC)
 /* A command that forks faster than it is killed keeps its lock for so long. After that the lock is
  * not renewed any more, and killing continues until the lease has ended. */
 #define FORKING_NS (30 * NS_PER_SEC)
 
+/* Sends the agent an order that has nothing to say but its kind. */
 static void tell_agent(const struct job *job, enum order_kind kind)
 {
     agent_process_tell(job->agent, &(struct agent_order){.kind = kind}, -1);
@@ -56,7 +57,8 @@ static void tell_stopping(const struct job *job)
     agent_process_tell(job->agent, &stopping, -1);
 }
 
-/* Tells the user, and keeps that to be told again later. */
+/* Tells the user that the command is stopped or has lost its lock, and keeps that to be told again
+ * when it has ended (job_remind()). */
 static void pronounce(struct job *job, enum run_event event, const struct run_reason *why)
 {
     const struct run_news verdict = {
@@ -68,6 +70,7 @@ static void pronounce(struct job *job, enum run_event event, const struct run_re
 
 _Static_assert(OWNER_SIZE <= TREE_OWNER_SIZE, "the tree knows any owner");
 
+/* The cgroup of the command; NULL: it can have none. */
 static struct cgroup *cgroup_of(const struct job *job)
 {
     return job->agent && job->agent->shared ? &job->agent->shared->cgroup : NULL;
@@ -92,21 +95,21 @@ static struct tree tree_of(struct job *job)
                          .noted_count = 1};
 }
 
-/* Whether only what the command left may be there, although its end was not noted yet. */
-static bool only_lingers(const struct job *job)
+/* Whether the command itself has ended, though perhaps that was not noted yet, and the lock is held
+ * for the processes that it has left. */
+static bool has_only_leftovers(const struct job *job)
 {
     return job->state == JOB_LINGERING ||
            (job->plan->wait_descendants && (job->child.pid == 0 || child_has_ended(&job->child)));
 }
 
-/* Signals the command, or all that it left. While it runs, its process group is for the terminal
- * and its shells to form; the processes that it leaves have none in common. */
+/* Sends a signal to the command, or to all that it has left. */
 static void send_signal(struct job *job, int signo)
 {
     const struct tree tree = tree_of(job);
 
-    if (only_lingers(job))
-        kill_tree_signal(&tree, signo);
+    if (has_only_leftovers(job))
+        kill_tree_signal(&tree, signo); /* these have no process group in common */
     else
         child_signal(&job->child, signo);
 }
@@ -114,7 +117,7 @@ static void send_signal(struct job *job, int signo)
 int job_init(struct job *job, const struct job_plan *plan, const struct agent_process *agent,
              struct child_note *note)
 {
-    const struct tree before = {.procfs = &job->procfs, .root = getpid(), .leader = -1};
+    const struct tree children = {.procfs = &job->procfs, .root = getpid(), .leader = -1};
 
     job->agent = agent;
     job->plan = plan;
@@ -134,7 +137,7 @@ int job_init(struct job *job, const struct job_plan *plan, const struct agent_pr
         return 0;
     if (procfs_open(&job->procfs) < 0)
         return -1;
-    return !procfs_is_usable(&job->procfs) || tree_list(&before, &job->callers) ? 0 : -1;
+    return !procfs_is_usable(&job->procfs) || tree_list(&children, &job->callers) ? 0 : -1;
 }
 
 int job_prepare(struct job *job)
@@ -144,10 +147,9 @@ int job_prepare(struct job *job)
         return -1;
     if (!procfs_shows_self(&job->procfs))
         run_tell_event(job->plan->events, RUN_NO_PROC);
-    /* A required one was made before the lock was asked for. */
     struct cgroup *cgroup = cgroup_of(job);
     if (cgroup) {
-        if (!job->plan->cgroup)
+        if (!job->plan->cgroup) /* job_init() makes one that is required */
             cgroup_make(cgroup, CGROUP_IF_DELEGATED);
         if (cgroup_exists(cgroup))
             run_tell_text(job->plan->events, RUN_CGROUP, cgroup->path);
@@ -201,8 +203,7 @@ int job_start(struct job *job)
 
 /* -- its end --------------------------------------------------------------------------------- */
 
-/* The deadlines, by what this guard knows now. Time that the host was suspended for since stopping
- * began does not count as time that the command had. */
+/* Returns until when the command may continue, by what this guard knows now. */
 static struct deadline deadline_now(const struct job *job)
 {
     const struct supervised known = {.lease = job->lease,
@@ -215,20 +216,22 @@ static struct deadline deadline_now(const struct job *job)
     return deadline_of(job->plan, &known);
 }
 
+/* Whether one of the two guards has begun to end the command. */
 static bool is_being_ended(const struct job *job)
 {
     return job->agent->shared && atomic_load(&job->agent->shared->ending);
 }
 
-/* The agent has claimed the end, or has taken this process's place while that was stopped. */
 bool job_is_ended_elsewhere(const struct job *job)
 {
+    /* While this process was stopped, the agent may have barred its --stop, and taken its place. */
     return is_being_ended(job) &&
            (!job->ends_command || atomic_load(&job->agent->shared->stop_note.group) < 0);
 }
 
-/* When TERM is due. The command of --stop delays TERM. */
-static struct moment term_at(const struct job *job)
+/* Returns when to send TERM to a command that is being ended: later if the command of --stop runs,
+ * here or in the agent; MOMENT_NEVER: it was sent. */
+static struct moment term_due(const struct job *job)
 {
     bool runs =
         job->stop_command.pid > 0 || (job->stop_command.begun && job_is_ended_elsewhere(job));
@@ -238,8 +241,8 @@ static struct moment term_at(const struct job *job)
     return runs ? job->stop_command.term_at : job->term_at;
 }
 
-/* Sends TERM once, when it is due: the command of --stop, which comes first and is spared, may
- * delay it. When KILL is due, that command ends, too, and TERM is not sent any more. */
+/* Sends TERM, once, if it is due; not to the command of --stop. When KILL is due, TERM is not sent
+ * any more, and the command of --stop is killed. */
 static void send_term(struct job *job, struct moment now)
 {
     bool killing = moment_reached(job->stop.tree.kill_at, now);
@@ -247,33 +250,34 @@ static void send_term(struct job *job, struct moment now)
     job->stop.tree.spared = killing ? 0 : job->stop_command.pid;
     if (killing)
         stop_command_kill(&job->stop_command);
-    if (!killing && !moment_reached(term_at(job), now))
+    if (!killing && !moment_reached(term_due(job), now))
         return;
     job->termed = true;
     if (!killing)
         kill_tree_terminate(&job->stop.tree);
 }
 
-/* One more look at a command that is being ended: TERM where it is due, KILL after that, until
- * nothing is left of it and of --stop's command; or it is "stuck": a process does not die of KILL,
- * or has forked faster than it was killed for FORKING_NS (job->stop.killed.ns counts). */
+/* Does the next step of ending the command, at each event and look: TERM when it is due, KILL when
+ * that is. The job has ENDED when nothing is left of the command and of --stop's; or when it is
+ * "stuck": a process does not die of KILL, or has forked faster than it was killed for
+ * FORKING_NS. */
 static void go_on_stopping(struct job *job)
 {
     struct moment now = moment_now();
 
     job->stop.tree.kill_at = deadline_now(job).kill_at;
     job->stop.tree.except = job->agent->pid; /* it may be another one by now */
-    job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killed.ns, now);
+    job->stop.tree.lenient = deadline_lets_off(job->lease, job->stop.killing_for.ns, now);
     send_term(job, now);
     /* An agent that is stopped cannot kill its own command of --stop. */
     int of_agent = job->agent->shared ? atomic_load(&job->agent->shared->stop_command) : 0;
-    int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0;
+    int signo = moment_reached(job->stop.tree.kill_at, now) ? SIGKILL : 0; /* 0 only looks */
     job->stop.tree.strays = job->plan->stop; /* its process may be outside the cgroup */
     bool stop_runs = (of_agent > 0 && tree_signal_child(&job->procfs, job->agent->pid, of_agent,
                                                         signo) == TREE_LIVE) ||
                      job->stop_command.pid > 0;
     enum kill_tree_state state = kill_tree_turn(&job->stop, now);
-    if (state == KILL_TREE_GOING && job->stop.killed.ns < FORKING_NS)
+    if (state == KILL_TREE_GOING && job->stop.killing_for.ns < FORKING_NS)
         return;
     if (state == KILL_TREE_DONE && stop_runs)
         return;
@@ -282,8 +286,8 @@ static void go_on_stopping(struct job *job)
     terminal_restore(&job->terminal);
 }
 
-/* Claims to be the guard that runs --stop and sends TERM; the other guard then only sends KILL. In
- * both, stopping begins when the first of them began it. */
+/* Claims to be the guard that runs --stop and sends TERM ("ends_command"): only the first of the
+ * two is that. In both, the time until KILL begins when the first of them began. */
 static void claim_end(struct job *job)
 {
     job->ends_command =
@@ -291,9 +295,9 @@ static void claim_end(struct job *job)
     job->stop.tree.kill_at = deadline_now(job).kill_at;
 }
 
-/* Starts --stop, if this guard has claimed the end; TERM follows when that lets it. If the agent
- * has claimed it, this process gives it half of the time, and only then TERMs the command. */
-static void begin_to_end(struct job *job)
+/* Starts the command of --stop, if this guard has claimed the end, and sets when to send TERM. If
+ * the agent has claimed it, that has half of the time until KILL before this process sends TERM. */
+static void prepare_term(struct job *job)
 {
     struct moment now = moment_now();
 
@@ -305,8 +309,7 @@ static void begin_to_end(struct job *job)
         job->term_at = moment_plus(now, moment_until(now, job->stop.tree.kill_at) / 2);
 }
 
-/* Begins to end the command; harmless if that has begun. The agent is told before TERM is sent, so
- * that it does not do the same. */
+/* Begins to end the command; harmless if this process has begun. */
 static void begin_stopping(struct job *job)
 {
     if (job->state == JOB_STOPPING)
@@ -316,8 +319,8 @@ static void begin_stopping(struct job *job)
     job->stop = (struct kill_tree){.child = &job->child, .tree = tree_of(job)};
     job->stop.tree.asked = &job->asked;
     claim_end(job);
-    tell_stopping(job);
-    begin_to_end(job);
+    tell_stopping(job); /* before TERM, so that the agent does not do the same */
+    prepare_term(job);
     go_on_stopping(job);
 }
 
@@ -328,21 +331,20 @@ static void signal_loss(struct job *job)
     atomic_store(&job->agent->shared->signalled, RUN_SIGNAL_SENT);
 }
 
-/* The agent has died, perhaps while it was ending the command: its command of --stop has died with
- * it, and so this guard claims the end, unless the lock is free, or nothing is left to end, as the
- * agent had seen. Where it had claimed to send the signal of --on-lost, and has not said that it
- * did, this guard sends it. */
 void job_agent_died(struct job *job)
 {
+    /* The agent had claimed to send the signal of --on-lost, and has not said that it did. */
     if (atomic_load(&job->agent->shared->signalled) == RUN_SIGNAL_CLAIMED)
         signal_loss(job);
     if (!job_is_ended_elsewhere(job))
         return;
+    /* The command of --stop has died with the agent: this guard begins anew, unless the agent has
+     * released the lock, or nothing is left to end. */
     run_disclaim_end(job->agent->shared);
     if (job->state == JOB_STOPPING && !job->cleared &&
         tree_signal(&job->stop.tree, 0) != TREE_GONE) {
         claim_end(job);
-        begin_to_end(job);
+        prepare_term(job);
     }
 }
 
@@ -366,9 +368,9 @@ void job_abandon(struct job *job)
     }
 }
 
-/* Tells the user that --stop had no time, if the agent has killed the command at the end of the
- * lease. */
-static void tell_unstopped(const struct job *job)
+/* Tells the user that --stop had no time, if there is one, and the agent has killed the command at
+ * the end of its lease. */
+static void tell_stop_was_too_late(const struct job *job)
 {
     bool due = job->plan->stop && !is_being_ended(job) && deadline_now(job).by != GUARD_NONE;
 
@@ -376,14 +378,13 @@ static void tell_unstopped(const struct job *job)
         run_tell_event(job->plan->events, RUN_STOP_COMMAND_TOO_LATE);
 }
 
-/* Stops the command, as --at-most is over. If the agent has ended it already, tells what could not
- * be stopped. */
+/* Stops the command, as --at-most or a lease without renewal is over, for the reason "why". */
 static void time_out(struct job *job, const struct run_reason *why)
 {
     fate_raise(&job->fate, FATE_TIMED_OUT);
     pronounce(job, RUN_STOPPING, why);
     if (job->state == JOB_ENDED) /* the agent has ended it */
-        tell_unstopped(job);
+        tell_stop_was_too_late(job);
     else
         begin_stopping(job);
 }
@@ -436,10 +437,10 @@ void job_remind(const struct job *job)
     run_tell(job->plan->events, &reminder);
 }
 
-/* Looks whether anything is left of what the command started, but not more often than LOOK_NS.
- * SIGCHLD tells when the last process of a tree ends, as that is a child of this one by then;
- * otherwise it is looked now and then, soon again where /proc did not tell. */
-static void look_behind(struct job *job)
+/* Looks whether anything is left of what the command has started, and ends the job if not. Called
+ * at each SIGCHLD, as the last process of the tree is a child of this one when it ends, and now and
+ * then; but looks no more often than LOOK_NS. */
+static void look_for_leftovers(struct job *job)
 {
     const struct tree tree = tree_of(job);
     struct moment now = moment_now();
@@ -461,12 +462,13 @@ void job_reaped(struct job *job)
     if (job->state == JOB_STOPPING)
         go_on_stopping(job);
     else if (job->state == JOB_LINGERING)
-        look_behind(job);
+        look_for_leftovers(job);
 }
 
 /* -- the lease ------------------------------------------------------------------------------- */
 
-/* Returns when something has to be done about a lease that is not extended. */
+/* Returns when the lock counts as lost, if the lease is not extended before: lose_expired() is due
+ * then. */
 static struct moment danger_at(const struct job *job)
 {
     if (job->fate == FATE_LOST || job->state == JOB_PAUSED || job->child.note->fault)
@@ -476,7 +478,7 @@ static struct moment danger_at(const struct job *job)
     return deadline_now(job).lost_at;
 }
 
-/* When --at-most is over. */
+/* Returns when --at-most is over. */
 static struct moment limit_at(const struct job *job)
 {
     if (job->cleared || job->plan->at_most == 0)
@@ -484,7 +486,7 @@ static struct moment limit_at(const struct job *job)
     return moment_plus(job->acquired, job->plan->at_most);
 }
 
-/* Gives the terminal to the command, if it had it when it was stopped. */
+/* Gives the terminal to the command, if it had the terminal when it was paused. */
 static void give_terminal_back(struct job *job)
 {
     if (job->had_terminal)
@@ -492,18 +494,17 @@ static void give_terminal_back(struct job *job)
     job->had_terminal = false;
 }
 
-/* Continues a command that is stopped, or what it left, unless its lease is over, as it may be
- * where this process or its host has slept: events come before timers, and before the agent's
- * reports. So the clock is looked at last. The agent must verify first that the lock is still held.
- * A command that is being ended waits for KILL. */
+/* Sends SIGCONT to the command, or to what it has left. Where its lease may be over, as this
+ * process or its host has slept, the agent must verify first that the lock is still held. */
 static void continue_command(struct job *job)
 {
-    bool left = only_lingers(job), stopped = left || child_may_be_stopped(&job->child);
+    bool left = has_only_leftovers(job), stopped = left || child_may_be_stopped(&job->child);
     struct tree tree = tree_of(job);
 
     tree.kill_at = deadline_now(job).kill_at;
+    /* The clock is looked at last: signals are heard before timers and the agent's reports. */
     if (stopped && moment_reached(tree.kill_at, moment_now())) {
-        if (job->state == JOB_RUNNING)
+        if (job->state == JOB_RUNNING) /* one that is being ended waits for KILL */
             job_verify(job);
     } else if (left) {
         kill_tree_signal(&tree, SIGCONT);
@@ -535,7 +536,8 @@ void job_note_trouble(struct job *job, const char *text)
     job->trouble = strdup(text); /* NULL if there is no memory */
 }
 
-/* Few ends are a loss: noinline, so that the others do not take its stack. */
+/* Loses the lock for a cause that needs no more words. Few ends are a loss: noinline, so that the
+ * others do not take its stack. */
 __attribute__((noinline)) static void lose_for(struct job *job, enum run_cause cause)
 {
     job_lose(job, &(struct run_reason){.cause = cause});
@@ -547,14 +549,14 @@ void job_lose(struct job *job, const struct run_reason *why)
 
     if (job->state == JOB_IDLE || !fate_raise(&job->fate, fate))
         return;
-    if (fate == FATE_TIMED_OUT) {
+    if (fate == FATE_TIMED_OUT) { /* the end of a lease that is not renewed is a time limit */
         time_out(job, &(struct run_reason){.cause = RUN_CAUSE_NO_RENEWAL});
         return;
     }
     job->loss = why->cause;
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED || job->cleared) {
         pronounce(job, RUN_LOST, why);
-        tell_unstopped(job);
+        tell_stop_was_too_late(job);
     } else if (!deadline_is_waived(job->plan)) {
         pronounce(job, RUN_LOST_STOPPING, why);
         begin_stopping(job);
@@ -567,8 +569,8 @@ void job_lose(struct job *job, const struct run_reason *why)
     }
 }
 
-/* The lease has run out, as far as this process knows: it may have been stopped itself. */
-static void run_out(struct job *job)
+/* Loses the lock, as its lease has run out as far as this process knows. */
+static void lose_expired(struct job *job)
 {
     struct run_reason why = run_reason_text(job->trouble ? job->trouble : "");
 
@@ -578,26 +580,28 @@ static void run_out(struct job *job)
 
 void job_judge_end(struct job *job)
 {
+    /* A command that this process or the agent was ending may have used its lease up to the end. */
     struct moment late = is_being_ended(job) ? job->lease.end : danger_at(job);
     if (!job->cleared && !job->fault && moment_reached(late, moment_now()))
-        run_out(job);
+        lose_expired(job);
 }
 
-/* The command has ended by itself. The processes that it left continue, or are waited for. Notes
- * the signal that has ended it if that was typed at the terminal: the whole job, which this process
- * is a part of, should end by it. A Ctrl-Z just before may have stopped what is left of its group,
- * which no shell knows of: it is continued, as by the kernel where that orphans a group. */
-static void end_command(struct job *job)
+/* The command has ended by itself: enters ENDED, or LINGERING where the processes that it has left
+ * are waited for. */
+static void note_command_end(struct job *job)
 {
     bool had_terminal = job->terminal.given;
 
     job->state = job->plan->wait_descendants && !job->fault ? JOB_LINGERING : JOB_ENDED;
     terminal_take(&job->terminal);
     if (had_terminal && WIFSIGNALED(job->status)) {
+        /* A signal that was typed is for all of the user's job, of which rlock is a part. */
         int signo = WTERMSIG(job->status);
         bool by_key = signo == SIGINT || signo == SIGQUIT;
         job->typed = by_key && !sigismember(&job->handed_on, signo) ? signo : 0;
     }
+    /* A Ctrl-Z just before may have stopped what is left of its group, which no shell knows of. The
+     * kernel continues a group that becomes orphaned, too. */
     if (had_terminal && job->state == JOB_LINGERING)
         continue_command(job);
 }
@@ -611,19 +615,17 @@ struct moment job_due(const struct job *job)
     case JOB_PAUSED:
     case JOB_VERIFYING: return moment_min(danger_at(job), limit_at(job));
     case JOB_LINGERING: return moment_min(job->look_at, moment_min(danger_at(job), limit_at(job)));
-    case JOB_STOPPING: return moment_min(kill_tree_next(&job->stop, moment_now()), term_at(job));
+    case JOB_STOPPING: return moment_min(kill_tree_next(&job->stop, moment_now()), term_due(job));
     }
     return MOMENT_NEVER;
 }
 
-/* Does what is due: looks for the rest of the tree, continues to stop, or begins to, as --at-most
- * or the lease is over. */
 void job_tick(struct job *job)
 {
     struct moment now = moment_now();
 
     if (job->state == JOB_LINGERING && moment_reached(job->look_at, now))
-        look_behind(job);
+        look_for_leftovers(job);
     if (job->state == JOB_STOPPING)
         go_on_stopping(job);
     else if (job->state == JOB_IDLE || job->state == JOB_ENDED)
@@ -632,17 +634,17 @@ void job_tick(struct job *job)
         time_out(job, &(struct run_reason){.cause = RUN_CAUSE_TIME_LIMIT,
                                            .duration = job->plan->at_most});
     else if (moment_reached(danger_at(job), now))
-        run_out(job);
+        lose_expired(job);
 }
 
 /* -- stop and continue ----------------------------------------------------------------------- */
 
-/* Pauses this process with its command. The command has been stopped by "signo" and this process
- * follows. The shell that waits for this job must see all of it stopped, as if the command were
- * part of it, so the rest of the job is stopped as well, unless the terminal has done it already.
- * Before the command continues, the agent must verify that the lock is still held. */
+/* Stops this process, as its command has been stopped by "signo", and returns when both may
+ * continue: the job is PAUSED then. Where this process cannot be stopped, tells the user. */
 static void pause_with(struct job *job, int signo)
 {
+    /* The shell must see all of its job stopped. A terminal that sends SIGTSTP to this process has
+     * stopped the rest of the job already; but while the command has it, it does not. */
     bool all = !job->told_to_stop || job->terminal.given;
     enum terminal_stopped what = all ? TERMINAL_STOPS_JOB : TERMINAL_STOPS_PROCESS;
 
@@ -671,10 +673,9 @@ static void pause_with(struct job *job, int signo)
     }
 }
 
-/* The command was stopped by "signo": pauses with it, if a shell can continue both. Job control
- * needs a terminal, and for a plain SIGSTOP a job in the foreground; without it, the lock of a
- * stopped command is kept. This process does not pause with a command that is being ended: Ctrl-Z
- * does not hold up its clean-up. */
+/* The command was stopped by "signo": pauses this process with it, if a shell can continue both
+ * (job control needs a terminal, and for a plain SIGSTOP a job in the foreground). Otherwise the
+ * lock of the stopped command is kept, and the user is told. */
 static void note_stop(struct job *job, int signo)
 {
     bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
@@ -682,11 +683,11 @@ static void note_stop(struct job *job, int signo)
 
     if (job->state != JOB_RUNNING && !stopping)
         return;
-    if ((stopping && signo == SIGTSTP) ||
+    if ((stopping && signo == SIGTSTP) || /* Ctrl-Z does not hold up its clean-up */
         (wants_terminal && terminal_give(&job->terminal, job->child.pid)))
         continue_command(job);
     else if (stopping)
-        return; /* until KILL */
+        return; /* it stays stopped until KILL */
     else if (job->told_to_stop || job->terminal.given ||
              (signo == SIGSTOP ? terminal_is_ours(&job->terminal)
                                : terminal_exists(&job->terminal)))
@@ -695,9 +696,6 @@ static void note_stop(struct job *job, int signo)
         run_tell_event(job->plan->events, RUN_KEPT_STOPPED);
 }
 
-/* Has the agent verify that the lock is still held before the command continues. A lease that has
- * not ended leaves the time for a clean-up, if the answer is no. Beyond it the command could not
- * even be continued for that, so it may take as long as a request does. */
 void job_verify(struct job *job)
 {
     struct moment now = moment_now(), kill = lease_kill_at(job->lease);
@@ -710,6 +708,8 @@ void job_verify(struct job *job)
         return;
     }
     job->state = JOB_VERIFYING;
+    /* If the answer is no, a command whose lease still runs needs time to clean up. One whose lease
+     * is over cannot be continued for that, and does no harm while it is stopped. */
     job->verify_by = moment_reached(kill, now) ? moment_plus(now, longest) : job_term_at(job);
     tell_agent(job, ORDER_VERIFY);
 }
@@ -734,7 +734,7 @@ void job_signal(struct job *job, int signo)
         sigaddset(&job->handed_on, signo);
         send_signal(job, signo);
         if (sigismember(&ends, signo) && !waits &&
-            (only_lingers(job) || child_may_be_stopped(&job->child)))
+            (has_only_leftovers(job) || child_may_be_stopped(&job->child)))
             continue_command(job);
     }
 }
@@ -751,8 +751,8 @@ void job_changed(struct job *job, enum child_change change, int status)
         job->status = status;
         job->fault = child_note_fault(job->child.note);
         if (job->state != JOB_STOPPING)
-            end_command(job);
-        if (job->fault == ETIME) {
+            note_command_end(job);
+        if (job->fault == ETIME) { /* its process has seen that job_term_at() was over */
             lose_for(job, RUN_CAUSE_TOO_LATE);
         } else if (job->fault) { /* the command was never executed */
             fate_raise(&job->fate, FATE_NOT_EXECUTED);

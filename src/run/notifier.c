@@ -18,11 +18,12 @@
 /* How often to look whether what was killed has ended, and when to leave it to itself. */
 #define LOOK_NS     (20 * NS_PER_MS)
 #define HOPELESS_NS (2 * NS_PER_SEC)
-/* So long a run may last longer for a notice that the kernel refuses. */
+/* A run may last so much longer for a notice that the kernel refuses. */
 #define FINISH_NS (1 * NS_PER_SEC)
 
 /* -- the notifier ---------------------------------------------------------------------------- */
 
+/* The notifier's own state. */
 struct work {
     const struct job_plan *plan;
     const struct inherited *inherited;
@@ -33,7 +34,7 @@ struct work {
     struct procfs procfs;
     pid_t commands[NOTICE_EVENTS]; /* 0: not started, or ended */
     bool alone;                    /* the supervisor has ended */
-    bool termed;
+    bool termed;                   /* TERM was sent to all that still ran then */
 };
 
 static const char *const event_names[NOTICE_EVENTS] = {"waiting", "held", "lost", "timed-out",
@@ -61,8 +62,8 @@ static char *escaped_entry(const char *name, const char *text)
     return strbuf_detach(&entry);
 }
 
-/* Makes the entries of the environment that tell a notification's command what has happened. The
- * caller frees each. */
+/* Makes the entries of the environment that tell the command of --notify what has happened. words:
+ * of WORDS entries; the caller frees each. */
 static void describe_notice(const struct job_plan *plan, const struct notice *notice, char **words)
 {
     const struct acquire_request *lock = plan->environment->lock;
@@ -79,7 +80,8 @@ static void describe_notice(const struct job_plan *plan, const struct notice *no
     words[WORD_HELD] = strbuf_print("RLOCK_HELD_MS=%" PRId64, notice->held / NS_PER_MS);
 }
 
-/* Starts the user's command for a notification, beside the others. */
+/* Starts the command of --notify for a notice, beside those of others; a failure is reported to the
+ * user. */
 static void start_command(struct work *work, const struct notice *notice)
 {
     char *words[WORDS + 1] = {NULL};
@@ -97,14 +99,16 @@ static void start_command(struct work *work, const struct notice *notice)
         free(words[i]);
 }
 
-/* Processes that the commands have started in the background are waited for, too. */
+/* Ends the notifier, if the supervisor has ended, and so have all that the commands have
+ * started. */
 static void leave_if_idle(struct work *work)
 {
     if (work->alone && !child_exists())
         loop_stop(work->loop);
 }
 
-/* Takes notices of the supervisor. Its end leaves some time for commands that still run. */
+/* The socket: runs the command for each notice. When the supervisor has ended, gives those that
+ * still run the rest of their time. */
 static void on_notice(struct loop_io *io, int events)
 {
     struct work *work = io->owner;
@@ -123,7 +127,8 @@ static void on_notice(struct loop_io *io, int events)
     leave_if_idle(work);
 }
 
-/* A command of --notify, or a process that it has left, has ended. */
+/* SIGCHLD: reaps commands of --notify, and processes that they have left. A command that has failed
+ * is reported to the user. */
 static void on_signal(void *owner, int signo)
 {
     struct work *work = owner;
@@ -157,8 +162,8 @@ static void signal_all(struct work *work, int signo)
             child_signal_group(work->commands[i], signo);
 }
 
-/* Continues commands that are stopped. These commands need no lock, so no lease is looked at before
- * they are continued. */
+/* The timer: the time of the commands that still run is over. Sends TERM, then KILL again and
+ * again, and leaves them to themselves when that is hopeless. */
 static void on_time(struct loop_timer *timer)
 {
     struct work *work = timer->owner;
@@ -167,7 +172,7 @@ static void on_time(struct loop_timer *timer)
     if (!work->termed) {
         work->termed = true;
         signal_all(work, SIGTERM);
-        signal_all(work, SIGCONT);
+        signal_all(work, SIGCONT); /* they need no lock, so no lease is looked at before */
         loop_arm(work->loop, timer, work->stay_until);
     } else if (!moment_reached(moment_plus(work->stay_until, HOPELESS_NS), now)) {
         signal_all(work, SIGKILL);
@@ -177,7 +182,8 @@ static void on_time(struct loop_timer *timer)
     }
 }
 
-/* The process that starts the commands of notifications, and outlives its parent for them. */
+/* The notifier's process, which outlives its parent for the commands that it has started. arg: a
+ * struct work to begin with. Returns its exit status. */
 static int run_notifier(int socket, const void *arg)
 {
     struct work work = *(const struct work *)arg;

@@ -42,10 +42,11 @@ struct notifier {
  * for its own. A failure is reported to the user. "inherited" is for the commands. */
 void notifier_start(struct notifier *notifier, struct loop *loop, const struct job_plan *plan,
                     const struct inherited *inherited);
-/* Whether such a notice makes a difference: it is the first of its kind. */
+/* Whether a notice of this event should be told: there is a notifier, and this is the first of its
+ * kind. */
 bool notifier_wants(const struct notifier *notifier, enum notice_event event);
 /* Has the command run for a notice that notifier_wants(). Never blocks. */
 void notifier_tell(struct notifier *notifier, const struct notice *notice);
-/* Has said all. Waits a moment where the kernel refuses what is left to say, and reports what it
- * could not. */
+/* Ends the supervisor's part: waits a moment where the kernel refuses what is left to say, and
+ * tells the user if it could not be said. */
 void notifier_finish(struct notifier *notifier, const struct run_events *events);

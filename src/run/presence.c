@@ -16,8 +16,8 @@ void presence_init(struct presence *presence, struct loop *loop, pid_t pid,
     presence->timer = (struct loop_timer){.fire = fire, .owner = owner};
 }
 
-/* Whether the process is stopped, as far as /proc tells. */
-static bool see_if_stopped(struct presence *presence)
+/* Whether the peer is stopped, as far as /proc tells. */
+static bool is_seen_stopped(struct presence *presence)
 {
     struct process process;
 
@@ -45,23 +45,23 @@ void presence_answered(struct presence *presence)
         presence->state = PRESENCE_ASSUMED;
 }
 
-/* Looks whether the peer runs. One that was seen running is not looked at again at once: if it has
- * been stopped since, it does not take the grant. */
 bool presence_confirm(struct presence *presence)
 {
     struct moment now = loop_now(presence->loop);
 
     if (presence->state != PRESENCE_ASSUMED)
         return false;
+    /* A peer that has been stopped since this look does not take the grant. */
     if (!moment_reached(moment_plus(presence->seen, LOOK_NS), now))
         return true;
-    if (see_if_stopped(presence))
+    if (is_seen_stopped(presence))
         presence_ask(presence);
     else
         presence->seen = now;
     return presence->state == PRESENCE_ASSUMED;
 }
 
+/* Arms the timer for the next look. */
 static void look_later(struct presence *presence)
 {
     loop_arm(presence->loop, &presence->timer, moment_plus(loop_now(presence->loop), LOOK_NS));
@@ -73,9 +73,9 @@ void presence_expect(struct presence *presence)
     look_later(presence);
 }
 
-bool presence_wait_on(struct presence *presence)
+bool presence_may_react(struct presence *presence)
 {
-    if (see_if_stopped(presence) ||
+    if (is_seen_stopped(presence) ||
         patience_look(&presence->waited, loop_now(presence->loop)) >= REACT_NS)
         return false;
     look_later(presence);

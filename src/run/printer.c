@@ -9,7 +9,7 @@
 #include "os/child.h"
 #include "run/exit_status.h"
 
-/* For the agent to release the lock, while the user waits. */
+/* The agent has so long to release the lock, while the user waits. */
 #define WITHDRAW_NS (1500 * NS_PER_MS)
 
 struct printer {
@@ -18,13 +18,13 @@ struct printer {
     struct agent_process *agent;
     enum {
         AWAITING, /* the agent waits for the lock */
-        PRINTING,
+        PRINTING, /* the grant is claimed */
         PRINTED,
         WITHDRAWING, /* the agent releases what was not printed */
     } state;
     struct loop *loop;
     struct loop_io out, channel;
-    struct loop_timer timer; /* the end of the lease, or of waiting for the agent */
+    struct loop_timer timer; /* the end of the lease, or (WITHDRAWING) of waiting for the agent */
     char text[PRINTER_TEXT_SIZE];
     size_t written;
 };
@@ -34,6 +34,7 @@ static const struct run_events *events_of(const struct printer *printer)
     return printer->plan->agent.events;
 }
 
+/* Sends the agent an order that concerns this lease; false if the agent is gone. */
 static bool tell_agent(const struct printer *printer, enum order_kind kind, struct lease lease)
 {
     return agent_process_tell(printer->agent, &(struct agent_order){.kind = kind, .lease = lease},
@@ -50,11 +51,11 @@ static void withdraw_grant(struct printer *printer)
         return;
     }
     loop_arm(printer->loop, &printer->timer, moment_plus(loop_now(printer->loop), WITHDRAW_NS));
-    agent_process_await(printer->agent, (struct moment){0});
+    agent_process_await(printer->agent, (struct moment){0}); /* from now on */
 }
 
-/* The owner token could not be printed: says why, and gives the lock back, as no caller knows of
- * it. */
+/* The lock could not be printed: tells the user by this event why, and has it released, as no
+ * script knows of it. */
 static void fail_to_print(struct printer *printer, enum run_event event,
                           const struct run_reason *why)
 {
@@ -63,12 +64,13 @@ static void fail_to_print(struct printer *printer, enum run_event event,
     withdraw_grant(printer);
 }
 
-/* Writes the token. A descriptor that is ready takes at least PIPE_BUF bytes, so this does not
- * block. */
+/* Standard output can take more: writes what is left of the text, and ends the loop when all of it
+ * is written. */
 static void on_writable(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;
     const char *rest = printer->text + printer->written;
+    /* A pipe that is ready takes at least PIPE_BUF bytes, so this does not block. */
     ssize_t n = write(io->fd, rest, strlen(rest));
 
     (void)events;
@@ -85,8 +87,8 @@ static void on_writable(struct loop_io *io, int events)
     }
 }
 
-/* The owner token was not read in time; or the release of the lock is not answered, and the lock
- * ends with its lease. */
+/* The timer: the text was not read by the end of the lease; or the release of the lock is not
+ * answered, and the lock ends with its lease. */
 static void on_time(struct loop_timer *timer)
 {
     struct printer *printer = timer->owner;
@@ -99,13 +101,13 @@ static void on_time(struct loop_timer *timer)
 
 /* -- hearing the agent ----------------------------------------------------------------------- */
 
-/* Claims the grant. The agent may have withdrawn the grant, if this process was stopped. */
+/* Takes REPORT_HELD: claims the grant, and begins to print the lock. */
 static void take_held(struct printer *printer, const struct agent_report *held)
 {
     const struct printer_plan *plan = printer->plan;
 
     if (!run_claim_grant(printer->agent->shared))
-        return;
+        return; /* this process was stopped, and the agent has withdrawn the grant */
     tell_agent(printer, ORDER_ACK, held->lease);
     printer->state = PRINTING;
     agent_process_await(printer->agent, MOMENT_NEVER);
@@ -115,8 +117,8 @@ static void take_held(struct printer *printer, const struct agent_report *held)
     loop_add(printer->loop, &printer->out);
 }
 
-/* Hears the agent. When it has ended, the printer ends as well; that is a failure if the lock was
- * not printed by then. */
+/* The channel: takes the agent's reports. When the agent has ended, so does the printer: a failure,
+ * if the lock was not printed by then. */
 static void on_report(struct loop_io *io, int events)
 {
     struct printer *printer = io->owner;
@@ -147,7 +149,8 @@ static void on_report(struct loop_io *io, int events)
     }
 }
 
-/* A first signal that ends withdraws the request; the second does not wait for that. */
+/* Takes a signal: Ctrl-Z stops this process; a signal that ends it has the request withdrawn, and a
+ * second one does not wait for that. */
 static void on_signal(void *owner, int signo)
 {
     struct printer *printer = owner;
@@ -165,7 +168,7 @@ static void on_signal(void *owner, int signo)
 
 /* -- the whole ------------------------------------------------------------------------------- */
 
-/* Sets up the loop. False: there are no descriptors for it. */
+/* Sets up the loop. False, with errno: there are no descriptors for it. */
 static bool prepare_printer(struct printer *printer)
 {
     sigset_t caught;
@@ -178,7 +181,7 @@ static bool prepare_printer(struct printer *printer)
     printer->channel = (struct loop_io){
         .fd = printer->agent->channel, .events = LOOP_READ, .ready = on_report, .owner = printer};
     printer->timer = (struct loop_timer){.fire = on_time, .urgent = true, .owner = printer};
-    agent_process_await(printer->agent, agent_process_overdue(&printer->plan->agent));
+    agent_process_await(printer->agent, agent_process_overdue_at(&printer->plan->agent));
     loop_add(printer->loop, &printer->channel);
     return true;
 }
@@ -221,12 +224,12 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
     }
 }
 
-/* Looks whether the renewer is still there. Nothing is sent: that would wake the renewer up in this
- * process's place, and leave time to kill this one. The report behind the last one is its end. */
 bool printer_confirm(const struct printer_plan *plan, struct printer_outcome *outcome)
 {
     struct agent_message message;
 
+    /* Nothing is sent: that would wake the renewer up in this process's place, and leave time to
+     * kill this one. Where the renewer has ended, hearing all that it said sets "gone". */
     while (agent_process_hear(&outcome->agent, &message)) {
     }
     bool lives = !outcome->agent.gone && !outcome->agent.over;

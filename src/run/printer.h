@@ -20,9 +20,9 @@ struct printer_outcome {
     struct agent_process agent; /* for printer_confirm() */
 };
 
-/* Forks the agent before the store is opened, so that a session with the store is the agent's from
- * its start, and the end of this process does not touch it. Only the standard streams may be open
- * before. */
+/* Waits for the lock and prints it; the user is told of what goes wrong. The agent is forked
+ * before the store is opened, so that a session with the store is the agent's from its start, and
+ * the end of this process does not touch it. Only the standard streams may be open before. */
 void printer_run(const struct printer_plan *plan, struct printer_outcome *outcome);
 /* With "keep", after a success: the renewer must stay when this process has ended, which must be
  * the next thing that it does; if it is killed before this call, the lock is released. False if the

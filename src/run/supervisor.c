@@ -34,7 +34,7 @@
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
 /* The same when the user wants to leave, or this process has overslept the end of that time. */
 #define HURRY_NS (1 * NS_PER_SEC)
-/* So many descriptors will the loop, the command, and a channel to the next agent take. */
+/* So many descriptors must be left for the loop, the command, and a channel to the next agent. */
 #define LATER_DESCRIPTORS 4
 /* So many agents may die in a row while the lock is waited for. */
 #define DEATHS_MAX 5
@@ -52,7 +52,7 @@ struct supervisor {
     enum { ACQUIRING, HOLDING, RELEASING, CANCELLING } state;
     struct moment leave_by; /* RELEASING, CANCELLING: when to leave without an answer */
     bool release_told;      /* an agent has been told to release the lock, and may have done so */
-    bool held;              /* ACQUIRING: the agent says so */
+    bool held;              /* ACQUIRING: the agent says so, and the grant is not claimed yet */
     bool extended;          /* an extension must be acknowledged */
     const struct run_refusal *refusal; /* the last one that was heard of; NULL: none */
     bool kept; /* the lock is lost, and the store has it until the release */
@@ -63,7 +63,7 @@ struct supervisor {
     struct run_news *unreleased; /* the agent's last report: why it has not released the lock */
     bool done;
     struct moment began;
-    struct moment told_of_orphan; /* the agent was, at that time */
+    struct moment told_of_orphan; /* when the agent was told last that one has ended */
 };
 
 static const struct run_events *events_of(const struct supervisor *s)
@@ -71,11 +71,13 @@ static const struct run_events *events_of(const struct supervisor *s)
     return s->plan->agent.events;
 }
 
+/* Sends the agent an order that has nothing to say but its kind, and the present lease. */
 static void tell_agent(const struct supervisor *s, enum order_kind kind)
 {
     agent_process_tell(&s->agent, &(struct agent_order){.kind = kind, .lease = s->job.lease}, -1);
 }
 
+/* Whether the lock is waited for or used, and not being given up. */
 static bool wants_lock(const struct supervisor *s)
 {
     return s->state == ACQUIRING || s->state == HOLDING;
@@ -83,8 +85,8 @@ static bool wants_lock(const struct supervisor *s)
 
 /* -- leaving --------------------------------------------------------------------------------- */
 
-/* While a release is waited for, and unless the lock was lost before: reports that it failed, and
- * for how long the store may keep the lock. */
+/* Tells the user that the release has failed, and for how long the store may keep the lock. Does
+ * nothing where no release is waited for, or the lock was lost before. */
 static void report_unreleased(const struct supervisor *s, const struct run_reason *why)
 {
     int64_t left = moment_until(moment_now(), s->job.lease.end);
@@ -96,8 +98,8 @@ static void report_unreleased(const struct supervisor *s, const struct run_reaso
                                     .reason = why});
 }
 
-/* Until when to wait for the answer to a release: until the lease ends, as the lock is free then
- * anyway, within bounds. An agent that ends the command may have more to end first. */
+/* Returns until when to wait for the answer to a release: until the lease ends, as the lock is free
+ * then anyway, within bounds. An agent that ends the command may have more to end first. */
 static struct moment release_by(const struct supervisor *s)
 {
     struct moment now = moment_now();
@@ -108,24 +110,26 @@ static struct moment release_by(const struct supervisor *s)
     return moment_max(least, moment_min(s->job.lease.end, most));
 }
 
-/* Whether an agent has something to do: while the lock is waited for, held or released. Not if the
- * lock is lost and no entry kept, or released as the command was cleared; and a user who cancels
- * does not wait for another agent. */
+/* Whether an agent that dies must be replaced: while the lock is waited for, held or released. */
 static bool needs_agent(const struct supervisor *s)
 {
+    bool in_store = s->job.fate != FATE_LOST || s->kept; /* also while it is waited for */
     bool released = s->job.cleared && s->agent.over;
-    return !s->done && (s->job.fate != FATE_LOST || s->kept) && !released && s->state != CANCELLING;
+    bool cancelled = s->state == CANCELLING; /* such a user waits for no other agent */
+
+    return !s->done && in_store && !released && !cancelled;
 }
 
-/* Has the lock released, as nothing of the command is left. False if there is no release to wait
- * for, which the user has been told then: if it is not certain that nothing of the command is left,
- * the lease must end first. Must be called once more for the agent that replaces one that died. */
+/* Has the agent release the lock, as nothing of the command is left; called once more for an agent
+ * that replaces one that died. False if there is no release to wait for: the lock is lost or
+ * released; or something of the command may be left, so that the lease must end first, which the
+ * user is told. */
 static bool start_release(struct supervisor *s)
 {
     const struct job *job = &s->job;
     struct agent_order order = {.kind = ORDER_RELEASE, .used = job_was_executed(job)};
 
-    job_command_end(job, &order.end); /* all bytes of a message are sent */
+    job_command_end(job, &order.end); /* also if not used: all bytes of a message are sent */
     if (s->state != RELEASING)
         s->leave_by = release_by(s);
     s->state = RELEASING;
@@ -133,7 +137,7 @@ static bool start_release(struct supervisor *s)
         report_unreleased(s, s->unreleased->reason);
     if (!needs_agent(s) && (s->agent.gone || s->agent.over))
         return false;
-    if (s->agent.releasing)
+    if (s->agent.releasing) /* without an order, as it has seen the command's end */
         return true;
     if (job->stuck) {
         report_unreleased(s, &(struct run_reason){.cause = RUN_CAUSE_UNKILLED});
@@ -153,21 +157,23 @@ static void finish_run(struct supervisor *s)
     loop_stop(s->loop);
 }
 
+/* Decides the outcome. status: rlock's exit status, where it does not die of a signal. */
 static void set_outcome(struct supervisor *s, enum outcome outcome, int status)
 {
     s->outcome->outcome = outcome;
     s->outcome->status = status;
 }
 
-/* Ends without an answer to the release, and says so. */
+/* Ends the run without an answer to the release, and tells the user why there is none. */
 static void leave_unanswered(struct supervisor *s, enum run_cause cause)
 {
     report_unreleased(s, &(struct run_reason){.cause = cause});
     finish_run(s);
 }
 
-/* The command has ended, and all that the agent had to say was heard. Tells the user once more what
- * was told while it ran, judges whether it ended under the lock, and has that released. */
+/* The command has ended, or could not be started, and all that the agent had to say was heard:
+ * tells the user once more what was told while it ran, judges whether it ended under the lock, and
+ * has that released. */
 static void release_lock(struct supervisor *s)
 {
     s->outcome->held = moment_until(s->job.acquired, moment_now());
@@ -179,7 +185,7 @@ static void release_lock(struct supervisor *s)
 
 /* -- notices --------------------------------------------------------------------------------- */
 
-/* Describes the event by a status and by the line that the user reads. */
+/* Adds to a notice of an event the exit status and the line that the user reads. */
 static void describe_event(struct supervisor *s, struct notice *notice)
 {
     const struct run_events *events = events_of(s);
@@ -192,7 +198,7 @@ static void describe_event(struct supervisor *s, struct notice *notice)
         break;
     case NOTICE_LOST: notice->status = STATUS_LOST, news = s->job.verdict; break;
     case NOTICE_TIMED_OUT: notice->status = STATUS_TIMED_OUT, news = s->job.verdict; break;
-    case NOTICE_NOT_ACQUIRED: /* 75 whatever -E says */
+    case NOTICE_NOT_ACQUIRED: /* the same status whatever -E (conflict_status) says */
         notice->status =
             s->outcome->outcome == OUTCOME_NOT_ACQUIRED ? STATUS_NOT_ACQUIRED : s->outcome->status;
         news = s->last;
@@ -206,8 +212,8 @@ static void describe_event(struct supervisor *s, struct notice *notice)
         events->word_wait(events->arg, s->refusal, notice->message, sizeof notice->message);
 }
 
-/* Starts the user's command for such an event, if that is wanted, with the times and the holder as
- * they are now. */
+/* Has the notifier run the user's command (--notify) for an event, with the times and the holder as
+ * they are now; once for each kind of event. */
 static void notify_event(struct supervisor *s, enum notice_event event)
 {
     const struct run_events *events = events_of(s);
@@ -227,7 +233,8 @@ static void notify_event(struct supervisor *s, enum notice_event event)
     notifier_tell(&s->notifier, &notice);
 }
 
-/* When the user wants to be told that the lock is held for long. */
+/* Returns when to notify the user that the lock is held for long; MOMENT_NEVER: not, or that was
+ * done. */
 static struct moment held_long_at(const struct supervisor *s)
 {
     if (s->state != HOLDING || !notifier_wants(&s->notifier, NOTICE_HELD))
@@ -235,8 +242,8 @@ static struct moment held_long_at(const struct supervisor *s)
     return moment_plus(s->job.acquired, s->plan->job.notify_after);
 }
 
-/* Sends the notices about the state of the lock so far. A command that continues without its lock
- * may be timed out after the loss. */
+/* Sends the notices that the state of the lock asks for by now, each once. A command that continues
+ * without its lock may be timed out after the loss. */
 static void notify_of_state(struct supervisor *s)
 {
     bool failed =
@@ -254,13 +261,13 @@ static void notify_of_state(struct supervisor *s)
 
 /* -- messages -------------------------------------------------------------------------------- */
 
-/* Claims the grant and starts the command. While this process was stopped, the time to start one
- * may have passed: then the grant is not answered, and the agent takes it back, if it has not done
- * so already. The command's process looks at the clock once more before it executes the command. */
+/* Claims the grant and starts the command; if that fails, tells the user and releases the lock. */
 static void start_command(struct supervisor *s)
 {
     s->held = false;
     s->job.acquired = moment_now();
+    /* While this process was stopped, the time to start a command may have passed: then the grant
+     * is not claimed, and the agent takes it back, if it has not done so already. */
     if (moment_reached(job_term_at(&s->job), s->job.acquired) || !run_claim_grant(s->agent.shared))
         return;
     s->state = HOLDING;
@@ -276,9 +283,7 @@ static void start_command(struct supervisor *s)
     release_lock(s);
 }
 
-/* Takes the agent's last report: the release has failed or worked, or the lock was not acquired.
- * One that comes while the lock is held is too early: the agent's end will be noticed, and another
- * one started. */
+/* Takes the agent's last report: the release has failed or worked, or the lock was not acquired. */
 static void hear_over(struct supervisor *s, const struct agent_report *over)
 {
     bool failed = over->news.event != RUN_NOTHING;
@@ -296,13 +301,13 @@ static void hear_over(struct supervisor *s, const struct agent_report *over)
             s->unreleased = run_news_keep(s->unreleased, &over->news); /* told with its end */
         else if (failed && needs_agent(s))
             run_tell_reason(events_of(s), RUN_AGENT_GAVE_UP, over->news.reason);
-        return; /* too early; its end will be noticed */
+        return; /* too early: it will be replaced, when its end is noticed */
     }
     finish_run(s);
 }
 
-/* Takes a report of the agent. The grant of REPORT_HELD is claimed later, when all reports are
- * read, as a REPORT_WITHDRAWN may follow it. */
+/* Takes a report of the agent. The caller claims the grant of a REPORT_HELD ("held") when all
+ * reports are read, as a REPORT_WITHDRAWN may follow it. */
 static void take_report(struct supervisor *s, const struct agent_report *report)
 {
     switch (report->kind) {
@@ -341,7 +346,8 @@ static void take_report(struct supervisor *s, const struct agent_report *report)
 
 /* -- another agent --------------------------------------------------------------------------- */
 
-/* Tells the user how the agent ended (its status as waitpid() has it), and what follows. */
+/* Tells the user how the agent ended (s->end), and by the event what follows; errno is why another
+ * one could not be started. */
 static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
 {
     const struct run_reason reason = run_reason_errno();
@@ -350,7 +356,8 @@ static void tell_end_of_agent(const struct supervisor *s, enum run_event event)
     run_tell(events_of(s), &news);
 }
 
-/* Gives the next agent the orders that the last one did not live to carry out. */
+/* Called before another agent is forked: sends it the orders that the last one did not live to
+ * carry out. arg: the supervisor. */
 static void brief_agent(void *arg)
 {
     struct supervisor *s = arg;
@@ -363,7 +370,8 @@ static void brief_agent(void *arg)
         finish_run(s);
 }
 
-/* Starts an agent in place of one that has died, and tells it what the dead one had. */
+/* Starts an agent in place of one that has died, tells it what the dead one had, and tells the
+ * user. If that fails, settle_state() tries again later. */
 static void replace_agent(struct supervisor *s)
 {
     struct keeper_past past = {.began = s->began,
@@ -397,8 +405,8 @@ static bool is_hopeless(const struct supervisor *s)
 }
 
 /* The agent is dead, and none takes its place: a release stays without an answer, an acquisition
- * fails; and a command that is running may do so until its lease ends, but not one whose end must
- * still be verified. */
+ * fails. A running command has the rest of its lease, unless it waits for its lock to be
+ * verified. */
 static void do_without_agent(struct supervisor *s)
 {
     if (!wants_lock(s)) {
@@ -418,8 +426,8 @@ static bool lacks_agent(const struct supervisor *s)
     return s->agent.gone && s->agent.pid == 0 && needs_agent(s);
 }
 
-/* When to start another agent: a release that no agent knows of yet does not wait; otherwise after
- * a pause, as agents that die must not use up the machine. */
+/* Returns when to start another agent: at once for a release that no agent knows of yet; otherwise
+ * after a pause, as agents that die must not use up the machine. */
 static struct moment replace_at(const struct supervisor *s, struct moment now)
 {
     bool urgent = s->state == RELEASING && !s->release_told;
@@ -428,8 +436,8 @@ static struct moment replace_at(const struct supervisor *s, struct moment now)
 
 /* -- what happens ---------------------------------------------------------------------------- */
 
-/* Reads all reports that are there before anything is done, as the last one counts; then starts the
- * command, or acknowledges the lease. */
+/* Takes all reports of the agent that are there, and then starts the command, or acknowledges the
+ * lease: the last report counts. */
 static void listen_to_agent(struct supervisor *s)
 {
     struct agent_message message;
@@ -452,15 +460,15 @@ static void listen_to_agent(struct supervisor *s)
     s->extended = false;
 }
 
-/* From when on the agent owes an answer: MOMENT_NEVER if it does not. While a lease runs, the
- * deadline of the command needs no agent; but these have no other end. */
-static struct moment agent_due(const struct supervisor *s)
+/* Returns from when on the agent owes an answer that has no other end; MOMENT_NEVER: it does not.
+ * While a lease runs, it does not: the deadline of the command needs no agent. */
+static struct moment answer_owed_since(const struct supervisor *s)
 {
     if (s->agent.pid == 0 || s->agent.over)
         return MOMENT_NEVER;
     if (!wants_lock(s) || s->job.state == JOB_VERIFYING)
-        return (struct moment){0};
-    return s->outcome->granted ? MOMENT_NEVER : agent_process_overdue(&s->plan->agent);
+        return (struct moment){0}; /* long since */
+    return s->outcome->granted ? MOMENT_NEVER : agent_process_overdue_at(&s->plan->agent);
 }
 
 /* -- events ---------------------------------------------------------------------------------- */
@@ -493,7 +501,7 @@ static void settle_state(struct supervisor *s)
     struct moment due = wants_lock(s) ? moment_min(job_due(&s->job), held_long_at(s)) : s->leave_by;
     if (lacks_agent(s) && !is_hopeless(s))
         due = moment_min(due, replace_at(s, moment_now()));
-    agent_process_await(&s->agent, agent_due(s));
+    agent_process_await(&s->agent, answer_owed_since(s));
     if (!s->clock.armed || due.ns != s->clock.due.ns)
         loop_arm(s->loop, &s->clock, due);
 }
@@ -506,25 +514,23 @@ static void on_message(struct loop_io *io, int events)
     settle_state(io->owner);
 }
 
-/* A deadline of the command, or the end of the wait for a release. If this process was stopped, the
- * agent may have got an extension that was not heard of; or it was stopped, too, and had no time to
- * release anything: so it is heard first, and gets a little more time. */
+/* The timer: a deadline of the command, or the end of the wait for a release. */
 static void on_time(struct loop_timer *timer)
 {
     struct supervisor *s = timer->owner;
 
-    listen_to_agent(s);
+    listen_to_agent(s); /* while this process was stopped, the lease may have been extended */
     if (wants_lock(s))
         job_tick(&s->job);
-    else if (!s->done && moment_overslept(s->leave_by, moment_now()))
+    else if (!s->done && moment_overslept(s->leave_by, moment_now())) /* so may the agent have */
         s->leave_by = moment_plus(moment_now(), HURRY_NS);
     else if (!s->done && moment_reached(s->leave_by, moment_now()))
         leave_unanswered(s, RUN_CAUSE_NO_ANSWER);
     settle_state(s);
 }
 
-/* Tells the agent that a child of the tree has ended here, as another may have come; but not each
- * time: the agent does not look more often, and may be stopped. */
+/* Tells the agent that an orphan of the command's tree has ended, so that it looks for others soon;
+ * at most once in TELL_NS, and not where an earlier message waits, as the agent may be stopped. */
 static void tell_of_orphan(struct supervisor *s)
 {
     struct moment now = moment_now();
@@ -536,8 +542,8 @@ static void tell_of_orphan(struct supervisor *s)
     tell_agent(s, ORDER_REAPED);
 }
 
-/* Takes the changes of the command, of the agent, and of the command of --stop; other children are
- * orphans that came to this process, as the reaper of its descendants. */
+/* SIGCHLD: takes the changes of the command, of the agent, and of the command of --stop; other
+ * children are orphans that came to this process, as the reaper of its descendants. */
 static void reap_children(struct supervisor *s)
 {
     enum child_change change;
@@ -553,7 +559,7 @@ static void reap_children(struct supervisor *s)
         } else if (pid == s->agent.pid) {
             int64_t asked = s->plan->agent.keeper.request.lease, granted = s->job.lease.length;
             agent_process_ended(&s->agent, granted > 0 ? granted : asked);
-            /* One that ends by itself has waited for --stop's command. */
+            /* One that ends by itself has done what it had begun to do to the command. */
             if (!s->agent.over && status != 0)
                 job_agent_died(&s->job);
             s->end = status;
@@ -566,12 +572,11 @@ static void reap_children(struct supervisor *s)
     job_reaped(&s->job);
 }
 
-/* A signal while no command runs: ends the wait, or stops with the terminal. The agent takes
- * nothing meanwhile, before it has asked whether this process runs again. */
+/* Takes a signal while the lock is waited for: ends the wait, or stops with the terminal. */
 static void interrupt_wait(struct supervisor *s, int signo)
 {
     if (signo == SIGTSTP) {
-        agent_process_pause(&s->agent);
+        agent_process_pause(&s->agent); /* so that it acquires nothing meanwhile */
         terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
     } else if (child_signal_is_fatal(signo)) {
         set_outcome(s, OUTCOME_INTERRUPTED, 0);
@@ -583,8 +588,8 @@ static void interrupt_wait(struct supervisor *s, int signo)
     }
 }
 
-/* Each signal, by the state: before the command, it ends the wait; then it is the command's; after
- * that, it hurries the release. */
+/* Takes a signal, by the state: before the command, it ends the wait; then it is the command's;
+ * after that, it hurries the release. */
 static void on_signal(void *owner, int signo)
 {
     struct supervisor *s = owner;
@@ -601,7 +606,7 @@ static void on_signal(void *owner, int signo)
         settle_state(s);
 }
 
-/* Whether there are the descriptors that will be needed; if not, errno. */
+/* Whether there are LATER_DESCRIPTORS left for this process; if not, errno says why. */
 static bool has_room(const struct supervisor *s)
 {
     int fds[LATER_DESCRIPTORS], got = 0, error;
@@ -617,10 +622,8 @@ static bool has_room(const struct supervisor *s)
 
 /* -- the run --------------------------------------------------------------------------------- */
 
-/* Starts the notifier and the agent, and gets all else ready. -1, with errno, if that fails. The
- * notifier comes first: processes that exist before the job are not the job's. Calls that a sandbox
- * may refuse come before the agent, which might be granted the lock meanwhile. The rest is prepared
- * while the agent connects, so that nothing can fail when the lock is held. */
+/* Starts the notifier and the agent, and gets all else ready, so that nothing can fail when the
+ * lock is held. 0; -1 with errno. */
 static int prepare_run(struct supervisor *s)
 {
     struct run_shared *shared;
@@ -629,7 +632,10 @@ static int prepare_run(struct supervisor *s)
     child_block_signals(&s->job.inherited);
     s->began = moment_now();
     s->loop = loop_new();
+    /* The notifier comes first: processes that exist before the job are not the job's. */
     notifier_start(&s->notifier, s->loop, &s->plan->job, &s->job.inherited);
+    /* Calls that a sandbox may refuse come before the agent, which might be granted the lock
+     * meanwhile. */
     shared = child_share_memory(sizeof *shared);
     s->agent.shared = shared;
     if (!shared || child_adopt_orphans() < 0 ||
@@ -641,6 +647,7 @@ static int prepare_run(struct supervisor *s)
     if (agent_process_start(&s->agent, s->loop, &s->plan->agent, &s->job.callers, shared) < 0)
         return -1;
     s->channel.fd = s->agent.channel;
+    /* The rest takes its time while the agent connects. */
     if (job_prepare(&s->job) < 0 || !has_room(s))
         return -1;
     loop_add(s->loop, &s->channel);
@@ -648,7 +655,8 @@ static int prepare_run(struct supervisor *s)
     return 0;
 }
 
-/* The outcome follows from the fate of the command, unless it was decided before. */
+/* Fills in the outcome, which follows from the fate of the command, unless it was decided
+ * before. */
 static void conclude_run(struct supervisor *s)
 {
     struct supervisor_outcome *outcome = s->outcome;

@@ -9,20 +9,21 @@
 /* A shorter wait is not reported, nor is an ancestor in it. */
 #define QUIET_NS (1 * NS_PER_SEC)
 
-/* Returns how many ns ago the last refusal came. */
+/* Returns how many ns ago the latest refusal came. */
 static int64_t age_of(const struct waiting *waiting)
 {
-    return waiting->heard.ns ? moment_until(waiting->heard, loop_now(waiting->loop)) : 0;
+    return waiting->refused_at.ns ? moment_until(waiting->refused_at, loop_now(waiting->loop)) : 0;
 }
 
+/* Returns which of the keys is refused, from 1. */
 static unsigned blocked_key(const struct waiting *waiting, const struct answer *refusal)
 {
     return refusal->refused.key < waiting->request->key_count ? (unsigned)refusal->refused.key + 1
                                                               : 1;
 }
 
-/* Shows the wait as it is now, and again when that should change: a line on a terminal counts
- * seconds. */
+/* The timer: shows the wait as it is now, and again when what is shown should change, as a line on
+ * a terminal counts seconds. */
 static void show_wait_now(struct loop_timer *timer)
 {
     const struct waiting *waiting = timer->owner;
@@ -34,13 +35,13 @@ static void show_wait_now(struct loop_timer *timer)
         loop_arm(waiting->loop, timer, moment_plus(loop_now(waiting->loop), pause));
 }
 
-/* Whether this process waits for what it is a part of. An ancestor of this process holds the lock,
- * though RLOCK_OWNER does not name it: the variable was lost on the way, so this is not nested in
- * it. Another holder of a semaphore may make room, and so may those of other keys where some of
- * them are enough. */
+/* Whether this process waits for what it is a part of: an ancestor of it holds the lock, and
+ * RLOCK_OWNER, which would make it nest in that, was lost on the way. */
 static bool waits_for_itself(const struct waiting *waiting, const struct answer *refusal)
 {
     const struct lock_party *holder = refusal->refused.holder;
+    /* Another holder of a semaphore may make room, and so may those of other keys where some of
+     * them are enough ("take"). */
     bool alone = (refusal->refused.holders <= 1 || waiting->request->mode != LOCK_LIMIT) &&
                  !waiting->request->take;
 
@@ -59,8 +60,8 @@ void waiting_init(struct waiting *waiting, struct loop *loop, const struct acqui
     waiting->timer = (struct loop_timer){.fire = show_wait_now, .owner = waiting};
 }
 
-/* Tells the user of a limit that is not the one asked for. Once per run: the limit that the store
- * keeps counts for all clients, whatever they asked for. */
+/* Tells the user, once, of a limit that is not the one asked for: the limit that the store keeps
+ * counts for all clients. key: from 1. */
 static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
 {
     if (!waiting->request->limit || waiting->request->limit == limit || waiting->told_of_limit)
@@ -70,7 +71,7 @@ static void tell_limit(struct waiting *waiting, unsigned key, unsigned limit)
              &(struct run_news){.event = RUN_OTHER_LIMIT, .key = key, .number = limit});
 }
 
-void waiting_heard(struct waiting *waiting, const struct answer *refusal)
+void waiting_note_refusal(struct waiting *waiting, const struct answer *refusal)
 {
     if (refusal->refused.requeued)
         run_tell(waiting->events,
@@ -80,14 +81,14 @@ void waiting_heard(struct waiting *waiting, const struct answer *refusal)
     if (!waiting->refusal)
         waiting->refusal = mem_zeroed(sizeof *waiting->refusal);
     answer_keep(&waiting->refusal->kept, refusal);
-    waiting->heard = loop_now(waiting->loop);
+    waiting->refused_at = loop_now(waiting->loop);
     if (!waiting->refused)
-        loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->heard, QUIET_NS));
+        loop_arm(waiting->loop, &waiting->timer, moment_plus(waiting->refused_at, QUIET_NS));
     waiting->refused = true;
     /* Whether the command waits for itself is examined once a holder. */
     const char *owner = refusal->refused.holder ? refusal->refused.holder->owner : "";
     if (strcmp(waiting->examined, owner) == 0 ||
-        moment_until(waiting->began, waiting->heard) < QUIET_NS)
+        moment_until(waiting->began, waiting->refused_at) < QUIET_NS)
         return;
     strcpy(waiting->examined, owner);
     if (waiting->told_of_ancestor || !waits_for_itself(waiting, refusal))
@@ -136,10 +137,10 @@ void waiting_acquired(struct waiting *waiting, struct lease lease, const struct 
                  &(struct run_news){.event = RUN_SHORT_LEASE, .duration = lease.length});
 }
 
-void waiting_refused(struct waiting *waiting, const struct answer *refusal, struct moment heard,
-                     struct run_refusal *out)
+void waiting_describe_refusal(struct waiting *waiting, const struct answer *refusal,
+                              struct moment refused_at, struct run_refusal *out)
 {
-    waiting->heard = heard;
+    waiting->refused_at = refused_at;
     answer_keep(&out->kept, refusal);
     out->age = age_of(waiting);
     out->ancestor = waits_for_itself(waiting, refusal);

@@ -20,11 +20,12 @@
 
 #include "os/kill_tree.h"
 
+/* How often to look whether what is being ended is gone. */
 #define LOOK_NS (20 * NS_PER_MS)
 /* How long after the lease's end to continue killing what does not die. */
 #define HOPELESS_NS (5 * NS_PER_SEC)
 
-/* The deadlines, by what this guard knows now, as the job has them. */
+/* Returns until when the command may continue, by what this guard knows now. */
 static struct deadline deadline_now(const struct watchdog *watchdog)
 {
     struct supervised known = watchdog->known;
@@ -33,19 +34,19 @@ static struct deadline deadline_now(const struct watchdog *watchdog)
     return deadline_of(watchdog->plan, &known);
 }
 
-/* When KILL is due. */
+/* Returns when KILL is due. */
 static struct moment kill_at(const struct watchdog *watchdog)
 {
     return deadline_now(watchdog).kill_at;
 }
 
-/* Whether this guard ends the command by itself. A supervisor that has acknowledged the deadline
- * ends the command, and reports what happened; also one that was stopped while it ended the
- * command, unless the lock is lost. */
+/* Whether this guard ends the command, and has to report and release in the supervisor's place. */
 static bool acts_alone(const struct watchdog *watchdog)
 {
     const struct deadline at = deadline_now(watchdog);
 
+    /* A supervisor that was stopped while it ended the command still reports, if the lock is
+     * held. */
     return at.by == GUARD_AGENT &&
            (!watchdog->stopping || moment_reached(at.lost_at, loop_now(watchdog->loop)));
 }
@@ -63,7 +64,7 @@ static void learn_group(struct watchdog *watchdog)
         watchdog->tree.group = atomic_load(&watchdog->shared->command.group);
 }
 
-/* Arms the next look; KILL does not wait for that. */
+/* Arms the timer for the next look, or for KILL if that is due before. */
 static void look_again(struct watchdog *watchdog)
 {
     struct moment now = loop_now(watchdog->loop), kill = kill_at(watchdog);
@@ -73,9 +74,9 @@ static void look_again(struct watchdog *watchdog)
              moment_reached(kill, now) ? look : moment_min(look, kill));
 }
 
-/* Bars the supervisor from starting a command. After a look that has found no command: a supervisor
- * that has claimed the grant may not have started it yet, and must not any more. False if one was
- * born behind that look. */
+/* Bars the supervisor from starting a command: it may have claimed the grant and not have started
+ * it yet. Called after a look that has found no command; false if one was started since, which is
+ * noted then. True also where the command is known. */
 static bool bar_command(struct watchdog *watchdog)
 {
     if (watchdog_knows_command(watchdog) || !watchdog->shared ||
@@ -85,22 +86,24 @@ static bool bar_command(struct watchdog *watchdog)
     return false;
 }
 
-/* Looks before the first signal, as a command that KILL ends at once is not seen later. A command
- * that was born behind a look that found none counts as live. */
+/* Looks for the command before the first signal, as one that KILL ends at once is not seen later;
+ * and bars the supervisor from starting one if there is none. TREE_LIVE, too, if one was started
+ * since the look. */
 static enum tree_state look_for_command(struct watchdog *watchdog)
 {
     enum tree_state state = tree_signal(&watchdog->tree, 0);
     return state == TREE_GONE && !bar_command(watchdog) ? TREE_LIVE : state;
 }
 
-/* Ends the watch: all is gone, or killing is hopeless. Where only the command's process group can
- * be seen, its end does not say that nothing is left. */
+/* Ends the watch, and says how by a callback: all is gone, or killing is hopeless ("state" is what
+ * the last look has found). */
 static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
 {
     bool alone = acts_alone(watchdog);
+    /* Where only the command's process group can be seen, its end is not that of all. */
     bool gone = state == TREE_GONE && tree_is_visible(&watchdog->tree);
 
-    if (!bar_command(watchdog)) {
+    if (!bar_command(watchdog)) { /* there is a command after all */
         look_again(watchdog);
         return;
     }
@@ -113,17 +116,17 @@ static void conclude_kill(struct watchdog *watchdog, enum tree_state state)
         watchdog->failed(watchdog->arg, state);
 }
 
-/* Enters a phase in which the tree is being ended, unless nothing is left of it; the supervisor
- * must know before it finds its command ended, also one that has acknowledged the deadline and not
- * kept it: by then a renewal may have been answered. One that is ending its command knows why. The
- * callback may dismiss the watchdog. */
+/* Leaves WATCHING for a phase in which the tree is being ended, and says so ("alarmed"): the
+ * supervisor must hear of it before it finds its command ended. Does nothing in another phase, or
+ * where nothing is left of the tree. The callback may dismiss the watchdog: then it is IDLE. */
 static void raise_alarm(struct watchdog *watchdog, enum watchdog_phase phase, enum tree_state state)
 {
     if (watchdog->phase != WATCHDOG_WATCHING || state == TREE_GONE)
         return;
     watchdog->phase = phase;
     if (watchdog->stopping && !acts_alone(watchdog))
-        return;
+        return; /* a supervisor that is ending its command knows why */
+    /* Also for one that has acknowledged the deadline: a renewal may have been answered since. */
     watchdog->known.lost = watchdog->known.silent = true;
     watchdog->alarmed(watchdog->arg);
 }
@@ -134,10 +137,9 @@ static int stop_of_supervisor(const struct watchdog *watchdog)
     return watchdog->shared ? atomic_load(&watchdog->shared->stop_note.group) : 0;
 }
 
-/* Whether the command of --stop still runs, this process's or that of a supervisor that is stopped:
- * it has until KILL. The tree is empty only when it has ended, too. That of the supervisor gets the
- * signal here, too: it may be outside the cgroup of the command. If it cannot be looked at, it may
- * run. */
+/* Whether a command of --stop still runs, this process's (which is killed when KILL is due) or the
+ * supervisor's: the tree counts as gone only when neither does. signo: SIGKILL, for the
+ * supervisor's, which may be outside the cgroup of the command; 0 only looks. */
 static bool check_stop_command(struct watchdog *watchdog, int signo)
 {
     const struct tree *tree = &watchdog->tree;
@@ -146,27 +148,29 @@ static bool check_stop_command(struct watchdog *watchdog, int signo)
     if (watchdog->known.stopping_since.ns)
         watchdog->stop_command.kill_at = kill_at(watchdog);
     bool runs = stop_command_check(&watchdog->stop_command, loop_now(watchdog->loop));
+    /* One that cannot be looked at (TREE_UNSEEN) may run. */
     return (tree->root > 0 && of_other > 0 &&
             tree_signal_child(tree->procfs, tree->root, of_other, signo) != TREE_GONE) ||
            runs;
 }
 
-/* Kills what is left, and looks again until nothing is, or for HOPELESS_NS beyond the lease. The
- * alarm comes first: what is killed may be gone at once. But a supervisor that is late may have
- * started its command since that look. */
+/* Sends KILL to what is left, and has the timer do so again until nothing is, or HOPELESS_NS after
+ * the lease. */
 static void kill_command(struct watchdog *watchdog)
 {
-    if (watchdog->phase == WATCHDOG_WATCHING)
+    if (watchdog->phase == WATCHDOG_WATCHING) /* a killed tree may be gone at once */
         raise_alarm(watchdog, WATCHDOG_ENDING, look_for_command(watchdog));
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
     const struct lease lease = watchdog->known.lease;
     struct moment now = loop_now(watchdog->loop);
-    watchdog->tree.lenient = deadline_lets_off(lease, patience_look(&watchdog->killed, now), now);
+    watchdog->tree.lenient =
+        deadline_lets_off(lease, patience_look(&watchdog->killing_for, now), now);
     if (moment_reached(lease.end, now))
         patience_look(&watchdog->overtime, now);
     bool stop_runs = check_stop_command(watchdog, SIGKILL);
     enum tree_state state = tree_signal(&watchdog->tree, SIGKILL);
+    /* A supervisor that is late may have started its command since that look. */
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
     if (watchdog->phase == WATCHDOG_IDLE)
         return;
@@ -176,8 +180,9 @@ static void kill_command(struct watchdog *watchdog)
         look_again(watchdog);
 }
 
-/* Ends when nothing of the command is left, nor of --stop; otherwise looks again. */
-static void wait_for_end(struct watchdog *watchdog, enum tree_state state)
+/* Ends the watch if nothing is left of the command ("state" of a look just now), nor of --stop;
+ * otherwise has the timer look again. */
+static void end_or_look_again(struct watchdog *watchdog, enum tree_state state)
 {
     if (state == TREE_GONE && !check_stop_command(watchdog, 0))
         conclude_kill(watchdog, state);
@@ -190,8 +195,8 @@ bool watchdog_bar_stop_command(struct watchdog *watchdog)
     return !watchdog->shared || child_note_bar(&watchdog->shared->stop_note);
 }
 
-/* Sends TERM, but not to a command of --stop that the supervisor has started: that ends by itself,
- * or by KILL. Returns what is left, with that. */
+/* Sends TERM to all but a command of --stop that the supervisor has started, which ends by itself
+ * or by KILL. Returns what was there, with that command. */
 static enum tree_state terminate_command(struct watchdog *watchdog)
 {
     int stop = stop_of_supervisor(watchdog);
@@ -202,9 +207,9 @@ static enum tree_state terminate_command(struct watchdog *watchdog)
     return stop > 0 && state == TREE_GONE ? tree_signal(&watchdog->tree, 0) : state;
 }
 
-/* Sends TERM, once the command of --stop lets it. From WATCHING, raise_alarm() enters ENDING; from
- * DELAYING, where the alarm was raised before, this does. */
-static void begin_to_end(struct watchdog *watchdog)
+/* Sends TERM and enters ENDING, unless a command of --stop of this process (DELAYING) still has
+ * time: then has the timer try again. */
+static void try_to_terminate(struct watchdog *watchdog)
 {
     if (watchdog->phase == WATCHDOG_DELAYING && check_stop_command(watchdog, 0) &&
         stop_command_delays_term(&watchdog->stop_command, loop_now(watchdog->loop))) {
@@ -214,16 +219,14 @@ static void begin_to_end(struct watchdog *watchdog)
     watchdog->tree.kill_at = kill_at(watchdog);
     enum tree_state state = terminate_command(watchdog);
     raise_alarm(watchdog, WATCHDOG_ENDING, state);
-    if (watchdog->phase == WATCHDOG_DELAYING)
+    if (watchdog->phase == WATCHDOG_DELAYING) /* the alarm was raised before */
         watchdog->phase = WATCHDOG_ENDING;
     if (watchdog->phase != WATCHDOG_IDLE)
-        wait_for_end(watchdog, state);
+        end_or_look_again(watchdog, state);
 }
 
-/* The deadline was not kept, or is over: begins to end the command, or kills it if it is late. Bars
- * the supervisor from --stop, so that none begins beside a look that finds nothing left. This
- * process runs it, before TERM, unless the supervisor does. It claims the end first: whoever
- * follows a process that died between the two finds the claim, and runs it. */
+/* The moment to act has come in WATCHING: begins to end the command, by --stop and TERM. late: KILL
+ * is due, and is sent at once. */
 static void leave_watching(struct watchdog *watchdog, bool late)
 {
     /* The command ended by itself while its supervisor was stopped. The processes that it has left
@@ -237,8 +240,10 @@ static void leave_watching(struct watchdog *watchdog, bool late)
             watchdog->known.stopping_since = awake_now();
         /* A supervisor that has not started any command may have other children. */
         lives = watchdog_knows_command(watchdog) && tree_signal(&watchdog->tree, 0) != TREE_GONE;
+        /* Claimed before it is done: if this process dies in between, its follower does it. */
         ends = lives && run_claim_end(watchdog->shared, &watchdog->known.stopping_since);
     }
+    /* From now on no --stop of the supervisor begins beside a look that finds nothing left. */
     bool barred = watchdog_bar_stop_command(watchdog);
 
     if (barred && over) {
@@ -252,12 +257,12 @@ static void leave_watching(struct watchdog *watchdog, bool late)
         else
             raise_alarm(watchdog, WATCHDOG_ENDING, look_for_command(watchdog));
         if (watchdog->phase != WATCHDOG_IDLE)
-            begin_to_end(watchdog);
+            try_to_terminate(watchdog);
     }
 }
 
-/* Returns when a supervisor that keeps the deadline must have ended its command; one that does not
- * gets help earlier. */
+/* Returns when this guard has to act: when TERM is due, if it ends the command; otherwise when KILL
+ * is, by which the supervisor must have ended it. */
 static struct moment act_at(const struct watchdog *watchdog)
 {
     const struct deadline at = deadline_now(watchdog);
@@ -265,22 +270,21 @@ static struct moment act_at(const struct watchdog *watchdog)
     return at.by == GUARD_AGENT ? moment_min(at.lost_at, at.kill_at) : at.kill_at;
 }
 
-/* Does what the phase asks for now. A message that the supervisor has sent in time may not have
- * been read yet, so it is read first, and may put the deadline off. */
+/* The timer: does what the phase asks for now. */
 static void on_timer(struct loop_timer *timer)
 {
     struct watchdog *watchdog = timer->owner;
 
     watchdog->listen(watchdog->arg);
     learn_group(watchdog);
-    if (timer->armed)
+    if (timer->armed) /* a message that was sent in time has put the deadline off */
         return;
     struct moment now = loop_now(watchdog->loop);
     watchdog->tree.kill_at = kill_at(watchdog);
     watchdog->tree.strays = watchdog->tree.root > 0 && watchdog->stop_command.begun;
     bool late = moment_reached(watchdog->tree.kill_at, now);
     if (late)
-        watchdog->tree.kill_at = (struct moment){0};
+        watchdog->tree.kill_at = (struct moment){0}; /* no time limit for the look: see os/tree.h */
     switch (watchdog->phase) {
     case WATCHDOG_IDLE: break;
     case WATCHDOG_WATCHING:
@@ -293,13 +297,13 @@ static void on_timer(struct loop_timer *timer)
         if (late)
             kill_command(watchdog);
         else
-            begin_to_end(watchdog);
+            try_to_terminate(watchdog);
         break;
     case WATCHDOG_ENDING:
         if (late)
             kill_command(watchdog);
         else
-            wait_for_end(watchdog, tree_signal(&watchdog->tree, 0));
+            end_or_look_again(watchdog, tree_signal(&watchdog->tree, 0));
         break;
     case WATCHDOG_ORPHANED: kill_command(watchdog); break;
     }
@@ -311,10 +315,10 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop)
     watchdog->timer = (struct loop_timer){.fire = on_timer, .owner = watchdog, .urgent = true};
 }
 
-/* Arms the timer for the deadline as it is known now. A renewer has no command to watch. */
+/* Arms the timer for the deadline as it is known now. */
 static void arm_timer(struct watchdog *watchdog)
 {
-    if (watchdog->phase == WATCHDOG_WATCHING && watchdog->plan)
+    if (watchdog->phase == WATCHDOG_WATCHING && watchdog->plan) /* a printer has no command */
         loop_arm(watchdog->loop, &watchdog->timer, act_at(watchdog));
 }
 
@@ -332,7 +336,6 @@ void watchdog_watch(struct watchdog *watchdog, struct lease lease)
     arm_timer(watchdog);
 }
 
-/* The lock is lost: the command must end. */
 void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor)
 {
     watchdog->known.lost = true;
@@ -340,9 +343,6 @@ void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor)
     arm_timer(watchdog);
 }
 
-/* As the supervisor does: a command that runs with its group, or alone if it has left that empty;
- * then, with --wait-descendants, all that it has left. The supervisor sends it to a command that
- * was not born yet. */
 void watchdog_signal_loss(struct watchdog *watchdog)
 {
     const struct job_plan *plan = watchdog->plan;
@@ -352,12 +352,13 @@ void watchdog_signal_loss(struct watchdog *watchdog)
         return;
     learn_group(watchdog);
     bool ended = tree_leader_ended(tree);
+    /* To a command that is not known yet, the supervisor sends the signal. */
     if (!watchdog_knows_command(watchdog) || (ended && !plan->wait_descendants) ||
         !run_claim_signal(watchdog->shared))
         return;
     if (ended)
-        tree_signal(tree, plan->lost_signal);
-    else if (tree_signal_group(tree, plan->lost_signal) == TREE_GONE)
+        tree_signal(tree, plan->lost_signal); /* all that the command has left */
+    else if (tree_signal_group(tree, plan->lost_signal) == TREE_GONE) /* it has left its group */
         tree_signal_child(tree->procfs, tree->root, tree->group, plan->lost_signal);
     atomic_store(&watchdog->shared->signalled, RUN_SIGNAL_SENT);
 }

@@ -27,7 +27,8 @@ struct watchdog {
     struct loop_timer timer; /* urgent */
     enum watchdog_phase phase;
     struct supervised known;
-    struct patience killed, overtime; /* since the first KILL; since that after the lease's end */
+    struct patience killing_for;      /* since the first KILL */
+    struct patience overtime;         /* since the lease's end, while killing */
     bool stopping;                    /* the supervisor was ending the tree when heard last */
     struct stop_command stop_command; /* its plan is the caller's */
     /* Takes the messages of the supervisor, before anything is done to its command. */
@@ -50,7 +51,8 @@ void watchdog_init(struct watchdog *watchdog, struct loop *loop);
 void watchdog_watch(struct watchdog *watchdog, struct lease lease);
 /* The supervisor has acknowledged the latest lease. */
 void watchdog_acknowledge(struct watchdog *watchdog);
-/* The lock is lost. The supervisor must end the command, unless it is found to be stopped. */
+/* The lock is lost. The supervisor ends the command (REACTS); or this guard does, as the supervisor
+ * is stopped, or has not reacted in time (ABSENT). */
 enum watchdog_peer { SUPERVISOR_REACTS, SUPERVISOR_ABSENT };
 void watchdog_lose(struct watchdog *watchdog, enum watchdog_peer supervisor);
 /* Sends the command the signal of --on-lost, unless the supervisor has: it may be stopped. */
@@ -63,8 +65,8 @@ bool watchdog_knows_command(const struct watchdog *watchdog);
 void watchdog_supervisor_died(struct watchdog *watchdog);
 /* The supervisor has begun to end its command. */
 void watchdog_note_stopping(struct watchdog *watchdog, struct awake since);
-/* Keeps a supervisor from running the command of --stop, as the lock may be another's when it is
- * continued. False if it has begun to. */
+/* Keeps a supervisor that is stopped from running the command of --stop, as the lock may be
+ * another's when it is continued. False if it has begun to run it. */
 bool watchdog_bar_stop_command(struct watchdog *watchdog);
 /* The supervisor is about to be stopped together with its command, and keeps no deadline. */
 void watchdog_pause(struct watchdog *watchdog);

@@ -32,7 +32,7 @@ unsigned state_detail_of_agent(const struct proc *process)
     return (unsigned)watchdog->known.silent | watchdog->known.lost << 1 |
            watchdog->known.paused << 2 | watchdog->stopping << 3 |
            (watchdog->stop_command.pid > 0) << 4 | agent->command_ended << 5 |
-           (agent->order.kind == ORDER_RELEASE) << 6 | agent->presence.state << 7 |
+           (agent->release_order.kind == ORDER_RELEASE) << 6 | agent->presence.state << 7 |
            (agent->keeper ? state_detail_of_keeper(agent->keeper) : 0) << 9;
 }
 
