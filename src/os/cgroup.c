@@ -17,11 +17,11 @@
 #include "os/file.h"
 #include "os/kernel.h"
 
-/* The attribute of a cgroup that rlock has made. Its name would not tell: that of the unit
- * rlock-backup.service begins in the same way. */
+/* The attribute of a cgroup that rlock has made. The name of a cgroup does not tell: that of the
+ * unit rlock-backup.service begins in the same way. */
 #define OURS "user.rlock"
 
-/* How often what is left in one is looked for, as it may fork. */
+/* How often the processes that are left in a cgroup are moved out of it, as they may fork. */
 #define MOVES 100
 
 /* The places where version 2 may be mounted; the second one is for hosts that have version 1,
@@ -30,7 +30,7 @@ static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
 
 /* -- files ----------------------------------------------------------------------------------- */
 
-/* Opens a file of a cgroup. */
+/* Opens a file of the cgroup with that path, close-on-exec. -1 with errno. */
 static int open_in(const char *cgroup, const char *name, int flags)
 {
     char path[PATH_MAX + 32];
@@ -51,15 +51,15 @@ static int write_file(const char *cgroup, const char *name, const char *text)
 
 /* -- which one ------------------------------------------------------------------------------- */
 
-/* Returns the cgroup of this process below the mount, in the text: "" for the topmost; NULL where
- * version 2 is not used. */
+/* Returns the path of this process's cgroup below the mount, as a part of "text" (of "size" bytes):
+ * "" for the topmost; NULL where version 2 is not used. */
 static const char *read_own(char *text, size_t size)
 {
     char *line = text;
 
     if (file_read_small(open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC), text, size) <= 0)
         return NULL;
-    while (line && strncmp(line, "0::/", 4) != 0) {
+    while (line && strncmp(line, "0::/", 4) != 0) { /* the line of version 2: cgroups(7) */
         line = strchr(line, '\n');
         line += line != NULL;
     }
@@ -70,6 +70,7 @@ static const char *read_own(char *text, size_t size)
     return strcmp(line, "/") == 0 ? "" : line;
 }
 
+/* Whether the cgroup has that extended attribute, with the value "1". */
 static bool has_value(const char *path, const char *name)
 {
     char value[8];
@@ -96,7 +97,8 @@ static bool is_cgroup(const char *path)
     return access(file, F_OK) == 0;
 }
 
-/* Finds the cgroup that a new one may be made in; NULL: none. The caller frees. */
+/* Finds the path of this process's cgroup, if a new one may be made in it; NULL: it may not. The
+ * caller frees. */
 static char *find_parent(enum cgroup_need need)
 {
     const size_t room = PATH_MAX - 64, size = PATH_MAX + 512; /* for the new one's name; for text */
@@ -115,8 +117,8 @@ static char *find_parent(enum cgroup_need need)
 
 /* -- making one ------------------------------------------------------------------------------ */
 
-/* Makes a cgroup whose processes can be ended at once. -1: the kernel cannot do that, or may not
- * here. The marks tell other rlocks that it is one of ours, in which they may make theirs. */
+/* Makes a cgroup whose processes can be ended at once. 0; -1 with errno: the kernel cannot do that,
+ * or may not here. */
 static int make_cgroup(const char *path)
 {
     char type[32];
@@ -134,7 +136,8 @@ static int make_cgroup(const char *path)
         return -1;
     }
     close(fd);
-    setxattr(path, "user.delegate", "1", 1, 0); /* to whatever nests in it */
+    setxattr(path, "user.delegate", "1", 1,
+             0); /* an rlock that nests in it may make its own here */
     setxattr(path, OURS, "1", 1, 0);
     return 0;
 }
@@ -192,7 +195,6 @@ int cgroup_is_populated(const struct cgroup *cgroup)
     return strstr(text, "populated 1") != NULL;
 }
 
-/* Removes the cgroup. Where the command itself has made cgroups in it, it stays, with these. */
 void cgroup_remove(const struct cgroup *cgroup)
 {
     char processes[4096], *next;
@@ -201,6 +203,7 @@ void cgroup_remove(const struct cgroup *cgroup)
         return;
     const char *path = cgroup->path;
     char *parent FREED = strbuf_print("%.*s", (int)(strrchr(path, '/') - path), path);
+    /* Where the command itself has made cgroups in it, it stays, with these. */
     for (int i = 0; i < MOVES && rmdir(path) < 0 && errno == EBUSY; i++) {
         /* The processes continue in the cgroup that this one was made in. */
         int fd = open_in(path, "cgroup.procs", O_RDONLY);

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* In memory that is shared with the other process that may have to end the command. Zeroed: there
- * is none. */
+/* A cgroup, in memory that is shared with the other process that may have to end the command.
+ * Zeroed: there is none. */
 struct cgroup {
     char path[PATH_MAX]; /* "" where there is none */
 };
@@ -24,11 +24,11 @@ static inline bool cgroup_exists(const struct cgroup *cgroup)
 }
 /* Forks a process into the cgroup. Returns its pid, and 0 in it; -1 with errno. */
 pid_t cgroup_fork(const struct cgroup *cgroup);
-/* Moves this process into the cgroup. -1 with errno. */
+/* Moves this process into the cgroup. 0; -1 with errno. */
 int cgroup_enter(const struct cgroup *cgroup);
-/* Kills all that is in it. -1 with errno. */
+/* Kills all that is in the cgroup. 0; -1 with errno. */
 int cgroup_kill(const struct cgroup *cgroup);
-/* 1: processes are left in it; 0: none are; -1: it cannot be seen. */
+/* Returns whether processes are left in the cgroup: 1 or 0; -1: that cannot be seen. */
 int cgroup_is_populated(const struct cgroup *cgroup);
 /* Removes the cgroup, once nothing has to be ended in it any more: processes that are left continue
  * in the one around it. */

@@ -22,6 +22,7 @@
 #include "os/kernel.h"
 #include "os/spawn.h"
 
+/* The signals that this process hands on to its command; with them those of real time. */
 static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
                                 SIGTERM, SIGWINCH, SIGCONT,   SIGURG,  SIGIO,   SIGPWR,
                                 SIGXCPU, SIGXFSZ,  SIGVTALRM, SIGPROF, SIGTSTP};
@@ -38,10 +39,9 @@ static void pass_on(int signo)
     errno = error;
 }
 
-/* Has each signal reach the main thread. A library that was loaded with this program
- * (LD_PRELOAD) may have threads here. They block nothing, and the kernel would give them what is
- * for this process: it would die of TERM, and not hear of the end of its command. TSTP stops it
- * as before. */
+/* Has each signal reach the main thread, where a library that was loaded with this program
+ * (LD_PRELOAD) has threads. These block nothing, and the kernel would give them what is for this
+ * process: it would die of TERM, and not hear of the end of its command. */
 static void take_signals_of_threads(void)
 {
     struct sigaction action, pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
@@ -51,7 +51,7 @@ static void take_signals_of_threads(void)
     if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink <= 3)
         return;
     child_choose_signals(&caught);
-    sigdelset(&caught, SIGTSTP);
+    sigdelset(&caught, SIGTSTP); /* which stops this process as before */
     for (int signo = 1; signo < NSIG; signo++)
         if (sigismember(&caught, signo) == 1 && sigaction(signo, NULL, &action) == 0 &&
             action.sa_handler == SIG_DFL)
@@ -118,8 +118,8 @@ int child_adopt_orphans(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Replaces the streams up to "last" by /dev/null: a reader at their other end must not wait for
- * this process. */
+/* Replaces the standard streams up to the descriptor "last" by /dev/null: a reader at their other
+ * end must not wait for this process. */
 static void close_streams(int last)
 {
     int nothing = file_open_null(O_RDWR);
@@ -239,7 +239,7 @@ void *child_share_memory(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Sets signals as they were when this process was started. */
+/* Sets the signal state to what it was when this process was started. */
 static void restore_signals(const struct inherited *inherited)
 {
     if (inherited->ignores_chld)
@@ -247,7 +247,8 @@ static void restore_signals(const struct inherited *inherited)
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
-/* For the process of a command, which may share this memory until it executes the command. */
+/* All that the process of a command needs, which may share this memory until it executes the
+ * command. */
 struct start {
     struct child_plan plan;
     struct child_note *note;
@@ -260,25 +261,25 @@ struct start {
     struct spawn spawn;
 };
 
-/* Executes the command at that path. The clock is looked at last, as this process, too, may have
- * been stopped on the way, or have waited for a file system before. Returns an error number; ETIME:
- * it is too late to execute it. */
+/* Executes the command at that path. Returns only if it was not executed: an errno; ETIME: it is
+ * too late to execute it. */
 static int execute_path(const struct start *start, const char *path, char *const *argv)
 {
+    /* This process may have been stopped on the way, or have waited for a file system before. */
     if (moment_reached(start->plan.start_before, moment_now()))
         return ETIME;
     return spawn_execute(path, argv, start->plan.environment);
 }
 
-/* Tries its names as execvpe(3) does, which would set errno. Returns an error number, as
- * execute_path() does. */
+/* Executes the command by the first of its names that can be executed, as execvpe(3) does. Returns
+ * only if none could be: an errno, as execute_path(). */
 static int execute_names(const struct start *start)
 {
     int error = ENOENT, denied = 0;
 
     for (const char *name = start->names; *name; name += strlen(name) + 1) {
         error = execute_path(start, name, start->plan.argv);
-        if (error == ENOEXEC) {
+        if (error == ENOEXEC) { /* a script without "#!": the shell runs it */
             start->script[1] = (char *)(uintptr_t)name;
             error = execute_path(start, start->script[0], start->script);
         }
@@ -291,7 +292,7 @@ static int execute_names(const struct start *start)
     return denied ? denied : error;
 }
 
-/* Writes a number as text. Calls nothing, as another process may share this memory. */
+/* Writes a positive number as text. Calls nothing, as another process may share this memory. */
 static void write_number(char *place, pid_t number)
 {
     size_t length = 1;
@@ -303,24 +304,23 @@ static void write_number(char *place, pid_t number)
         place[--length] = (char)('0' + number % 10);
 }
 
-/* Notes the caller's group, whose leader it is, before it executes the command. False if it must
- * not, as a guard has barred it. */
+/* Notes the caller's group, whose leader it is, before it executes the command. False if a guard
+ * has barred that. */
 static bool child_note_take(struct child_note *note)
 {
     int none = 0;
     return atomic_compare_exchange_strong(&note->group, &none, getpid());
 }
 
-/* The child's side: executes the command, or notes the error as the fault. PR_SET_PDEATHSIG does
- * not tell of a parent that died before. A sanitizer would warn of an _exit() on a stack that it
- * does not know. */
+/* The process of a command: executes it, or notes why not as the fault, and ends. arg: a struct
+ * start. Never returns. A sanitizer would warn of an _exit() on a stack that it does not know. */
 __attribute__((no_sanitize_address)) static int become_command(void *arg)
 {
     const struct start *start = arg;
     int error = 0;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != start->parent)
+    if (getppid() != start->parent) /* which has died before that */
         _exit(127);
     setpgid(0, 0);
     if (!child_note_take(start->note))
@@ -339,8 +339,8 @@ __attribute__((no_sanitize_address)) static int become_command(void *arg)
     _exit(127);
 }
 
-/* Where the command may be: in the folders of PATH, one name after the other, each with its NUL. An
- * empty one is the last. The caller frees. */
+/* Returns the paths where the command may be, in the folders of PATH: one after the other, each
+ * with its NUL, and an empty one as the last. The caller frees. */
 static char *list_names(const char *command)
 {
     const char *path = strchr(command, '/') ? NULL : getenv("PATH");
@@ -358,15 +358,15 @@ static char *list_names(const char *command)
     return strbuf_detach(&names);
 }
 
-/* Makes all that the child needs, since it must not allocate memory itself. free_start() frees
- * it. */
+/* Makes all that the process of a command needs, as that must not allocate memory itself. Release
+ * with free_start(). */
 static struct start *plan_start(const struct child_plan *plan)
 {
     struct start *start = mem_checked(malloc(sizeof *start));
 
     start->plan = *plan;
     start->names = list_names(plan->argv[0]);
-    /* The shell runs a file that no program claims. */
+    /* The command as an argument of the shell, for execute_names(): [1] is its path then. */
     size_t count = 1;
     while (plan->argv[count])
         count++;
@@ -379,7 +379,6 @@ static struct start *plan_start(const struct child_plan *plan)
     return start;
 }
 
-/* Frees what a child's start has needed. */
 static void free_start(struct start *start)
 {
     free(start->names);
@@ -387,8 +386,8 @@ static void free_start(struct start *start)
     free(start);
 }
 
-/* Forks a process into the cgroup, if there is one; where the kernel cannot, the process must enter
- * it. */
+/* Forks a process into its cgroup, if it has one; where the kernel cannot do that, the process must
+ * enter it ("enters"). Returns as fork(). */
 static pid_t fork_into_cgroup(struct start *start)
 {
     bool apart = cgroup_exists(start->plan.cgroup);
@@ -462,7 +461,7 @@ pid_t child_start_apart(const char *command, const struct child_plan *plan)
     restore_signals(plan->inherited ? plan->inherited : &none_blocked);
     if (start->enters)
         cgroup_enter(plan->cgroup);
-    if (execute_names(start) == ETIME) /* it is too late, as if it had been killed in time */
+    if (execute_names(start) == ETIME) /* too late: ends as if it had been killed in time */
         kill(getpid(), SIGKILL);
     _exit(127);
 }
@@ -489,7 +488,8 @@ void child_signal(const struct child *child, int signo)
         kill(child->pid, signo);
 }
 
-/* Whether there is a change of that kind that was not taken yet. */
+/* Whether there is a change that child_next_change() has not taken yet. kind: WSTOPPED, WEXITED, as
+ * of waitid(2). */
 static bool has_changed(const struct child *child, int kind)
 {
     siginfo_t info = {0};
@@ -512,7 +512,7 @@ pid_t child_next_change(struct child *child, enum child_change *change, int *sta
 {
     pid_t pid;
 
-    do {
+    do { /* whether another child stops or continues is of no interest */
         pid = waitpid(-1, status, WNOHANG | WUNTRACED | WCONTINUED);
     } while (pid > 0 && pid != child->pid && (WIFSTOPPED(*status) || WIFCONTINUED(*status)));
     *change = CHILD_OTHER;

@@ -19,18 +19,19 @@
 #define ROOM_FIRST   2048 /* bytes; most files are smaller */
 #define PASSWORD_MAX 1024
 
+/* The reading of an open file. */
 struct reading {
     int fd;
     const struct file_options *options;
     struct file *file;
     size_t room;             /* for the text */
     bool bytewise;           /* another process reads on behind the first line */
-    bool opened;             /* by a writer, where one is needed */
-    struct moment opened_by; /* it is given up otherwise */
-    struct moment read_by;
+    bool opened;             /* a writer has opened it, or none is needed */
+    struct moment opened_by; /* without a writer by then, it is given up */
+    struct moment read_by;   /* if it is not read by then, it is given up */
 };
 
-/* Waits until there may be more to read. Returns an errno. */
+/* Waits until there may be more to read. Returns 0 or an errno; ETIMEDOUT: it is given up. */
 static int await_bytes(struct reading *reading)
 {
     struct moment end = reading->opened ? reading->read_by : reading->opened_by;
@@ -48,12 +49,13 @@ static int await_bytes(struct reading *reading)
     return 0;
 }
 
-/* Reads the bytes that are there. Returns 0; -1 at the end; or an errno. */
+/* Reads the bytes that are there, or waits for some. Returns 0: there may be more; -1: all that is
+ * wanted was read; or an errno. */
 static int read_available(struct reading *reading)
 {
     struct file *file = reading->file;
 
-    /* At least for one byte, and the '\0' that ends the text. */
+    /* There must be room for one byte, and the '\0' that ends the text. */
     if (file->size + 2 > reading->room) {
         size_t most = reading->options->limit + 2;
         size_t room = reading->room ? 2 * reading->room : ROOM_FIRST;
@@ -107,7 +109,7 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
         .options = options,
         .file = file,
         .bytewise = options->line && !regular,
-        /* No process opens the pipe of a process substitution any more. */
+        /* The pipe of a process substitution has its writer from the start. */
         .opened = !file->pipe || (fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC)};
     int error;
     do {
@@ -118,7 +120,7 @@ static int read_open(int fd, struct file *file, const struct file_options *optio
     return error < 0 ? 0 : error;
 }
 
-/* Words why a file could not be read. opened: it was, and reading it failed. */
+/* Words why a file could not be read. opened: its writer has come. */
 static void explain_error(int error, bool opened, const struct file_options *options, char *fault,
                           size_t size)
 {
@@ -166,8 +168,8 @@ ssize_t file_read_small(int fd, char *text, size_t size)
 bool file_is_missing(const char *path)
 {
     char *copy FREED = mem_strdup(path), *name = copy;
-    bool above = false;
-    struct stat there;
+    bool above = false; /* name: a folder above the path */
+    struct stat there;  /* of the first name, from the path upwards, that is there */
 
     for (; lstat(name, &there) < 0; name = dirname(name), above = true)
         if (errno != ENOENT && errno != ENOTDIR)
@@ -216,8 +218,8 @@ void file_wipe(struct file *file)
 
 /* -- passwords -------------------------------------------------------------------------------- */
 
-/* Returns the first line of a file, which must be all text; the caller frees. NULL, with a fault,
- * if there is none. */
+/* Returns the first line of a file, which must be all text; the caller frees. NULL, with a message
+ * in "fault", if there is none. *file: of what kind the file is; its text is wiped. */
 static char *read_secret(const char *path, const struct file_options *options, struct file *file,
                          char *fault, size_t size)
 {
@@ -280,8 +282,9 @@ int file_write(int fd, const char *text, size_t size)
     return 0;
 }
 
-/* Gives the file the mode of the old one, and its owner and group as far as this user may, else
- * what open() would; mkostemp() makes it for its owner only. */
+/* Gives a new file, which only its owner may read, the mode, owner and group of the file at "path"
+ * which it replaces, as far as this user may; without one, the mode that open() gives. Returns 0 or
+ * an errno. */
 static int set_usual_mode(int fd, const char *path)
 {
     struct stat old;

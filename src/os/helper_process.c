@@ -17,16 +17,18 @@
 
 struct helper_process {
     struct loop *loop;
-    struct loop_io io;
+    struct loop_io io; /* this process's end of the pipe or socket */
     pid_t pid;
-    size_t size;
-    void (*done)(void *, const void *);
+    size_t size;                        /* bytes of the finding */
+    void (*done)(void *, const void *); /* takes the finding; not of a program */
     void *owner;
-    struct pid_watch watch; /* once it was told to end, and has not yet: the loop's then */
+    /* Once the caller has let go of it, and the process has not ended yet: the loop owns this. */
+    struct pid_watch watch;
     struct loop_owned owned;
 };
 
-/* Works in a process of its own, which ends with its parent, and writes what it has found. */
+/* The process of a helper, which ends with its parent: works, and writes the finding. parent: the
+ * pid of the process that has forked it. */
 __attribute__((noreturn)) static void run_helper(void (*work)(const void *, void *),
                                                  const void *question, size_t size, pid_t parent,
                                                  int out)
@@ -40,8 +42,8 @@ __attribute__((noreturn)) static void run_helper(void (*work)(const void *, void
     _exit(write(out, finding, size) == (ssize_t)size ? 0 : 1);
 }
 
-/* Takes what the helper has found; NULL if it ended without. */
-static void found_out(struct loop_io *io, int events)
+/* The pipe: hands the finding to "done"; NULL if the helper has ended without one. */
+static void on_finding(struct loop_io *io, int events)
 {
     struct helper_process *helper_process = io->owner;
     char finding[HELPER_PROCESS_MAX] __attribute__((aligned));
@@ -53,8 +55,8 @@ static void found_out(struct loop_io *io, int events)
                          got == (ssize_t)helper_process->size ? finding : NULL);
 }
 
-/* Allocates the parent's record of a forked helper, with the first of "ends". NULL with errno if
- * there was no fork. */
+/* Returns the parent's record of a helper that was just forked, a copy of "plan" with the first of
+ * "ends"; the second one is closed. NULL with errno if the fork has failed (plan->pid). */
 static struct helper_process *begin_helper(const int *ends, const struct helper_process *plan)
 {
     file_close(ends[1]);
@@ -65,7 +67,7 @@ static struct helper_process *begin_helper(const int *ends, const struct helper_
     struct helper_process *helper_process = mem_zeroed(sizeof *helper_process);
     *helper_process = *plan;
     helper_process->io = (struct loop_io){
-        .fd = ends[0], .events = LOOP_READ, .ready = found_out, .owner = helper_process};
+        .fd = ends[0], .events = LOOP_READ, .ready = on_finding, .owner = helper_process};
     return helper_process;
 }
 
@@ -123,7 +125,7 @@ struct helper_process *helper_process_execute(struct loop *loop, const char *pat
     return begin_helper(ends, &(struct helper_process){.loop = loop, .pid = pid});
 }
 
-/* The program has ended: frees what was kept for it. */
+/* The process that the caller has let go of has ended: reaps it, and frees what was kept for it. */
 static void on_ended(void *arg)
 {
     struct helper_process *helper_process = arg;
@@ -133,7 +135,7 @@ static void on_ended(void *arg)
     free(helper_process);
 }
 
-/* Frees what was kept for a program that runs on while its loop is freed. */
+/* The loop is freed: frees what was kept for a process that has not ended yet. */
 static void discard_helper(struct loop_owned *owned)
 {
     struct helper_process *helper_process = MEM_CONTAINER(struct helper_process, owned, owned);
@@ -142,10 +144,10 @@ static void discard_helper(struct loop_owned *owned)
     free(helper_process);
 }
 
-/* Ends a helper, and reaps it. A process that hangs in the kernel, as on a dead network file
- * system, may outlive a KILL for as long as it hangs. It is reaped when it has ended; where no
- * descriptor is left to notice that, its next parent reaps it. */
-static void reap_helper(struct helper_process *helper_process)
+/* Reaps a helper and frees the record of it: now if it has ended, otherwise when it does, as one
+ * that hangs in the kernel, on a dead network file system for example, may outlive a KILL. Where no
+ * descriptor is left to notice its end, its next parent reaps it. */
+static void reap_when_ended(struct helper_process *helper_process)
 {
     if (waitpid(helper_process->pid, NULL, WNOHANG) == 0 &&
         pid_watch_open(&helper_process->watch, helper_process->pid)) {
@@ -163,11 +165,11 @@ void helper_process_stop(struct helper_process *helper_process)
     loop_remove(helper_process->loop, &helper_process->io);
     close(helper_process->io.fd);
     kill(helper_process->pid, SIGKILL);
-    reap_helper(helper_process);
+    reap_when_ended(helper_process);
 }
 
 void helper_process_leave(struct helper_process *helper_process)
 {
     close(helper_process->io.fd);
-    reap_helper(helper_process);
+    reap_when_ended(helper_process);
 }

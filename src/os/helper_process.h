@@ -7,7 +7,7 @@
 
 /* Bytes of a finding: a pipe takes as many in one piece (PIPE_BUF). */
 #define HELPER_PROCESS_MAX 4096
-/* Tells a user that there was no finding. */
+/* The words for a user where there was no finding. */
 #define HELPER_PROCESS_SILENT "it ended without an answer"
 
 struct loop;
@@ -29,8 +29,8 @@ struct helper_process *helper_process_start(struct loop *loop,
  * could be started. */
 struct helper_process *helper_process_execute(struct loop *loop, const char *path,
                                               char *const *environment, int *socket);
-/* Leaves the process to end by itself, and frees it. */
+/* Closes the socket, leaves the process to end by itself, and frees the record of it. */
 void helper_process_leave(struct helper_process *helper_process);
-/* Kills the process, without waiting for its end, and frees it; "done" is not called any more. Also
- * to be called after "done", or from within it. */
+/* Kills the process, without waiting for its end, and frees the record of it; "done" is not called
+ * any more. Also to be called after "done", or from within it. */
 void helper_process_stop(struct helper_process *helper_process);

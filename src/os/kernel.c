@@ -37,14 +37,16 @@ int kernel_pidfd(pid_t pid)
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
+/* Calls pidfd_send_signal(2), which the C library of old systems lacks. */
 static int send_signal(int pidfd, int signo, unsigned flags)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, flags);
 }
 
-/* Both a sandbox and a process of another user mean EPERM, and kill() tells them apart. */
 void kernel_signal(pid_t pid, int pidfd, int signo)
 {
+    /* EPERM is a sandbox's or that of another user's process: kill() works where it is the
+     * first. */
     if (pidfd < 0 || (send_signal(pidfd, signo, 0) != 0 && errno != ESRCH))
         kill(pid, signo);
 }
@@ -74,24 +76,24 @@ void kernel_wait_while(const int *word, int value, int64_t most)
     syscall(SYS_futex, word, FUTEX_WAIT, value, &rest, NULL, 0);
 }
 
-/* Whether two links of /proc tell two name spaces. A name space of processes has none yet, as a
- * rule, and then the link of what is forked leads nowhere. Reading one costs less than stat(2).
- * host: that of the host itself, whose number is fixed (linux/proc_ns.h). No process of another one
- * can fork into it: a name space for children is a new one or one below (unshare(2), setns(2)), so
- * this process is in it as well. */
+/* Whether two links of /proc, of this process's name space and of that which it forks into, tell
+ * two name spaces. host: the text of the link for the name space of the host itself, whose number
+ * is fixed (linux/proc_ns.h). */
 static bool differ(const char *name, const char *of_children, const char *host)
 {
-    char own[64], there[64];
+    char own[64], there[64]; /* reading a link costs less than stat(2) */
     struct stat link;
     ssize_t other = readlink(of_children, there, sizeof there);
     int error = errno;
 
+    /* A name space for children is a new one or one below (unshare(2), setns(2)): if it is that of
+     * the host, this process is in it as well. */
     if (other == (ssize_t)strlen(host) && memcmp(there, host, (size_t)other) == 0)
         return false;
     ssize_t size = readlink(name, own, sizeof own);
     if (size < 0)
         return false;
-    if (other < 0)
+    if (other < 0) /* a name space of processes that has none yet: the link leads nowhere */
         return error == ENOENT && lstat(of_children, &link) == 0;
     return other != size || memcmp(own, there, (size_t)size) != 0;
 }
@@ -107,6 +109,8 @@ const char *kernel_forks_elsewhere(void)
 
 /* -- what it needs --------------------------------------------------------------------------- */
 
+/* Each of these tries a call, without an effect. They return a descriptor, which the caller closes;
+ * -1 with errno; or another number that is not a descriptor's, 0 for example. */
 static int try_prctl(void)
 {
     int adopts;
@@ -145,9 +149,9 @@ static int try_recvmsg(void)
     return (int)recvmsg(-1, &(struct msghdr){0}, 0);
 }
 
-/* Tries read(2) as a loop does it, on a signalfd, of no signal here. A library in front of the C
- * library (LD_PRELOAD) may refuse it as well, or find an end there: this process would hear of no
- * signal. */
+/* Tries read(2) as a loop does it, on a signalfd, which has no signal to read: EAGAIN is the right
+ * answer. A library in front of the C library (LD_PRELOAD) may refuse it as well, or find an end
+ * there (EIO): this process would hear of no signal. */
 static int try_read(void)
 {
     struct signalfd_siginfo info;
@@ -204,13 +208,14 @@ static int try_setpgid(void)
     return setpgid(-1, 1);
 }
 
-/* Without these calls rlock is silent, begins nothing, or cannot guard a command. */
+/* For what rlock needs a call: without it, it is silent, begins nothing, or cannot guard a
+ * command. */
 enum need { NEED_TO_SPEAK = 1 << 0, NEED_TO_BEGIN = 1 << 1, NEED_TO_GUARD = 1 << 2 };
 
 static const struct needed_call {
     enum need need;
     const char *name;
-    int (*try)(void); /* returns a descriptor, to be closed, or what is none */
+    int (*try)(void); /* as try_prctl() */
 } needed_calls[] = {{NEED_TO_SPEAK, "sendmsg()", try_sendmsg},
                     {NEED_TO_SPEAK, "recvmsg()", try_recvmsg},
                     {NEED_TO_SPEAK, "read()", try_read},
@@ -226,10 +231,10 @@ static const struct needed_call {
                     {NEED_TO_GUARD, "kill()", try_kill},
                     {NEED_TO_GUARD, "setpgid()", try_setpgid}};
 
-/* Whether a failed call was refused by a sandbox. A filter's errno may be any. Others are the
- * answers to what is tried here, or say that something is used up. */
+/* Whether a failed call was refused by a sandbox, whose errno may be any. */
 static bool is_refusal(int error)
 {
+    /* The right answers to what is tried here; and that something is used up. */
     static const int others[] = {EBADF, ECHILD, ESRCH, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -276,8 +281,8 @@ const char *kernel_refused(void)
 
 /* -- descriptors ----------------------------------------------------------------------------- */
 
-/* Closes the descriptors that /proc lists. False if it cannot list them: without /proc, or without
- * a free descriptor. */
+/* Closes the descriptors from "first" to "last" that /proc lists. False if it cannot list them:
+ * without /proc, or without a free descriptor. */
 static bool close_listed(int first, int last)
 {
     DIR *directory = opendir("/proc/self/fd");

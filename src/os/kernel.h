@@ -22,8 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A pidfd; -1 with errno: ESRCH for a process that there is not, and where "pid" is the number of a
- * thread EINVAL or ENOENT. */
+/* Opens a pidfd, close-on-exec. -1 with errno: ESRCH for a process that there is not, and where
+ * "pid" is the number of a thread EINVAL or ENOENT. */
 int kernel_pidfd(pid_t pid);
 /* Signals the process "pid", by its pidfd if that is not -1. The caller has seen that the number is
  * still that process's, when the pidfd was open. */
@@ -33,29 +33,29 @@ bool kernel_has_gone(int pidfd);
 /* Signals the process group whose leader has that pidfd. False if it cannot be done by that. */
 bool kernel_signal_group(int pidfd, int signo);
 
-/* Forks into the cgroup with that open directory; -1 with errno. */
+/* Forks a process into the cgroup with that open directory. Returns as fork(). */
 pid_t kernel_fork_into(int cgroup);
 
-/* Says what is wrong if this process forks into other name spaces than its own (unshare(2)); NULL
- * if nothing is, or /proc does not tell. In one of processes, a process cannot know whether its
- * parent lives. In one of clocks, times cannot be compared; a program is executed in such a state
- * before Linux 6.1 only. */
+/* Returns what is wrong if this process forks into other name spaces than its own (unshare(2)), for
+ * the user; NULL: nothing is, or /proc does not tell. In another one of processes, a process cannot
+ * know whether its parent lives. In another one of clocks, times cannot be compared; a program is
+ * executed in such a state before Linux 6.1 only. */
 const char *kernel_forks_elsewhere(void);
 #define KERNEL_FORKS_ELSEWHERE                                                                     \
     "what it starts would be in another name space of processes than itself: unshare needs --fork"
 
 /* Whether the kernel lets this process find, group, signal and await others, as a guard of a
- * command must; if not, errno. */
+ * command must; if not, errno says why. */
 bool kernel_lets_guard(void);
-/* After a failure with errno: the name of a call without which nothing is begun, if that is what
- * the kernel refuses; else NULL. */
+/* To be called after a failure with errno. Returns the name of a call without which nothing is
+ * begun, with its errno, if the kernel refuses one; NULL, with errno as it was: it does not. */
 const char *kernel_refused(void);
-/* The name of a call whose failure would go unnoticed, or leave rlock waiting in silence, with
- * errno, if the kernel refuses it: its processes talk to each other by these, and learn by them
- * that one has ended. Else NULL. */
+/* Returns the name of a call that the kernel refuses, with errno, and whose failure would go
+ * unnoticed, or leave rlock waiting in silence: its processes talk to each other by these calls,
+ * and learn by them that one has ended. NULL: it refuses none. */
 const char *kernel_refuses_silently(void);
 
-/* Waits until the word is not "value" any more, as the kernel tells (futex(2)), but at most so many
+/* Waits until the word is not "value" any more, as the kernel tells (futex(2)), but at most "most"
  * ns. May return earlier. */
 void kernel_wait_while(const int *word, int value, int64_t most);
 

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* How often to look at /proc. */
 #define LOOK_NS (250 * NS_PER_MS)
 
-/* False if the process has ended, even if it was not reaped. *born: its start time; 0 where that
- * cannot be known, as /proc may hide the processes of other users. */
+/* Whether the process lives; one that has ended and was not reaped does not. *born: its start, in
+ * the kernel's ticks; 0 where that cannot be known, as /proc may hide the processes of other
+ * users. */
 static bool is_alive(pid_t pid, unsigned long long *born)
 {
     struct process process;
@@ -27,8 +29,8 @@ bool pid_watch_open(struct pid_watch *watch, pid_t pid)
     watch->io.fd = kernel_pidfd(pid);
     if (watch->io.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return false;
-    /* The number of a thread is not one of a process: kill(2) takes it all the same, pidfd_open(2)
-     * says so. */
+    /* The number of a thread is not one of a process: pidfd_open(2) says so (EINVAL, ENOENT), while
+     * kill(2) takes it all the same. */
     bool none = watch->io.fd < 0 && (errno == ESRCH || errno == EINVAL || errno == ENOENT);
     if (!none && is_alive(pid, &watch->born))
         return true;
@@ -37,21 +39,22 @@ bool pid_watch_open(struct pid_watch *watch, pid_t pid)
     return false;
 }
 
+/* Calls "ended", once. */
 static void report_end(struct pid_watch *watch)
 {
     pid_watch_close(watch);
     watch->ended(watch->arg);
 }
 
+/* The pidfd: the process has ended. */
 static void on_readable(struct loop_io *io, int events)
 {
     (void)events;
     report_end(io->owner);
 }
 
-/* Looks again, where the kernel does not tell that a process ends: it is the same one as long as
- * its number lives, and was born at the same time. A time of 0 could not be read, and says
- * nothing. */
+/* The timer, where there is no pidfd: looks whether the process still lives. It is the same one if
+ * its number lives, and was born at the same time, as far as that is known (not 0). */
 static void look_for_process(struct loop_timer *timer)
 {
     struct pid_watch *watch = timer->owner;

@@ -15,13 +15,16 @@ struct pid_watch {
     void *arg;
 };
 
-/* Takes the process that has this number now. False with errno: ESRCH if none is alive. */
+/* Chooses the process that has this number now. False with errno: ESRCH if none is alive. Release
+ * with pid_watch_close(). */
 bool pid_watch_open(struct pid_watch *watch, pid_t pid);
-/* The loop calls "ended" once, when the process has ended; also if it has already. */
+/* Watches it from now on: the loop calls "ended" once, when the process has ended; also if it has
+ * already. */
 void pid_watch_start(struct pid_watch *watch, struct loop *loop, void (*ended)(void *arg),
                      void *arg);
-/* Also of one that was never opened, if it is zeroed. */
+/* Ends the watch. Harmless for one that was never opened, if it is zeroed. */
 void pid_watch_close(struct pid_watch *watch);
 
-/* Name of the program that a process runs, as ps shows it; "" if it is not known. Returns out. */
+/* Writes the name of the program that a process runs, as ps shows it; "" if it is not known.
+ * Returns out. */
 char *pid_watch_name(pid_t pid, char *out, size_t size);

@@ -22,7 +22,7 @@ enum process_look process_look_of(int error)
     return gone || hidden ? PROCESS_GONE : PROCESS_UNSEEN;
 }
 
-/* Returns 0 if the text is not the number of a process. */
+/* Returns the number that is the text; 0: it is not the number of a process. */
 static pid_t pid_of(const char *text)
 {
     int64_t pid = 0;
@@ -31,7 +31,8 @@ static pid_t pid_of(const char *text)
     return (pid_t)pid;
 }
 
-/* A thread group whose first thread has ended looks like a zombie, but has others that run on. */
+/* Whether a thread of the process has not ended: one whose first thread has ended looks like a
+ * zombie ('Z'), but may have others that run on. */
 static bool may_live(const struct process *process)
 {
     return process->state != 'X' && process->state != 'x' &&
@@ -69,15 +70,15 @@ enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct pro
     return PROCESS_FOUND;
 }
 
-/* Where the value of a line of a status file begins; NULL: there is no such line. name: as in
- * "\nPid:\t". */
+/* Returns where the value of a line of /proc/PID/status begins; NULL: there is no such line. name:
+ * as in "\nPid:\t". */
 static const char *value_of(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line ? line + strlen(name) : NULL;
 }
 
-/* The first number in a line of a status file, by its name as of value_of(); 0: none. */
+/* Returns the first number in a line of a status file, by its name as of value_of(); 0: none. */
 static pid_t number_of(const char *status, const char *name)
 {
     const char *value = value_of(status, name);
@@ -89,7 +90,7 @@ static pid_t number_of(const char *status, const char *name)
 }
 
 /* Whether a line of a status file, by its name as of value_of(), has this number and no other. */
-static bool is_alone(const char *status, const char *name, pid_t pid)
+static bool has_only_number(const char *status, const char *name, pid_t pid)
 {
     const char *value = value_of(status, name);
     int64_t number;
@@ -124,7 +125,7 @@ bool procfs_is_process(const struct procfs *procfs, pid_t pid)
     char status[512];
     ssize_t got = file_read_small(procfs_open_file(procfs, pid, "status"), status, sizeof status);
 
-    return got <= 0 || is_alone(status, "\nTgid:\t", pid);
+    return got <= 0 || has_only_number(status, "\nTgid:\t", pid);
 }
 
 /* -- all of them ----------------------------------------------------------------------------- */
@@ -173,12 +174,12 @@ void process_list_free(struct process_list *list)
     *list = (struct process_list){0};
 }
 
-/* Reads ns_last_pid, as a container may show its own version of /proc/loadavg (lxcfs). */
 pid_t procfs_last_pid(const struct procfs *procfs)
 {
     char text[32];
     const char *digits = text;
     int64_t pid = -1;
+    /* Not /proc/loadavg, of which a container may show its own version (lxcfs). */
     file_read_small(openat(procfs->directory, "sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC), text,
                     sizeof text);
     return decimal_take(&digits, INT_MAX, &pid) ? (pid_t)pid : -1;
@@ -193,6 +194,7 @@ bool procfs_list(const struct procfs *procfs, struct moment until, struct proces
     bool complete = directory, late = false;
 
     list->count = 0;
+    /* errno tells an error of readdir() from the end. */
     while (directory && !late && (errno = 0, entry = readdir(directory))) {
         pid_t pid = pid_of(entry->d_name);
         enum process_look look = pid > 0 ? procfs_read(procfs, pid, &process) : PROCESS_GONE;
@@ -212,7 +214,7 @@ bool procfs_list(const struct procfs *procfs, struct moment until, struct proces
 
 /* -- the children of one --------------------------------------------------------------------- */
 
-/* Opens the list of a thread's children. */
+/* Opens the list of a thread's children; -1 with errno. */
 static int open_children(const struct procfs *procfs, pid_t pid, pid_t thread)
 {
     char name[40];
@@ -275,9 +277,8 @@ bool procfs_add_children(const struct procfs *procfs, const struct process *proc
 
 /* -- the directory --------------------------------------------------------------------------- */
 
-/* Whether this /proc is that of this process. A /proc of another process name space does not know
- * this process, or by several numbers, one for each name space. That line is missing where the
- * kernel has none, and may be too far behind where the user is in hundreds of groups. */
+/* Whether this /proc is that of this process's name space. A /proc of another one does not know
+ * this process, or by several numbers, one for each name space (NSpid). */
 static bool shows_this_process(const struct procfs *procfs)
 {
     char status[4096];
@@ -285,8 +286,10 @@ static bool shows_this_process(const struct procfs *procfs)
 
     if (file_read_small(fd, status, sizeof status) < 0 && process_look_of(errno) == PROCESS_UNSEEN)
         return true; /* as far as is known; no process will be seen either */
-    return is_alone(status, "\nPid:\t", getpid()) &&
-           (!strstr(status, "\nNSpid:\t") || is_alone(status, "\nNSpid:\t", getpid()));
+    /* The line of NSpid is missing where the kernel has none, and may be too far behind where the
+     * user is in hundreds of groups. */
+    return has_only_number(status, "\nPid:\t", getpid()) &&
+           (!strstr(status, "\nNSpid:\t") || has_only_number(status, "\nNSpid:\t", getpid()));
 }
 
 /* Opens descriptors that only hold a place: procfs.h says what for. -1 with errno: some could
@@ -333,11 +336,10 @@ bool procfs_shows_self(const struct procfs *procfs)
     return procfs->directory && got > 0 && pid_of(number) == getpid();
 }
 
-/* Looks at the first call only: a plain run does without /proc. */
 bool procfs_is_usable(struct procfs *procfs)
 {
     if (!procfs->directory || procfs->checked)
-        return procfs->directory;
+        return procfs->directory; /* not 0 */
     procfs->checked = true;
     procfs_begin(procfs);
     bool usable = shows_this_process(procfs);

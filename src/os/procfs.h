@@ -24,7 +24,7 @@ struct process {
     int note;                   /* its reader's own: nothing here reads or writes it */
 };
 
-/* Some of them; zeroed it is empty. */
+/* Some processes; zeroed it is empty. Release with process_list_free(). */
 struct process_list {
     struct process *all;
     size_t count;
@@ -42,17 +42,17 @@ enum process_look {
 struct procfs {
     int directory; /* 0, which is a standard stream: /proc is not used */
     int reserve[PROCFS_RESERVE];
-    bool checked;
+    bool checked; /* procfs_is_usable() has looked */
 };
 
 /* 0, also where there is no /proc; -1 with errno for want of descriptors or memory. To be closed by
  * procfs_close(). */
 int procfs_open(struct procfs *procfs);
 /* False if /proc is not mounted, or is that of another process name space. Then nothing else may be
- * asked of it. */
+ * asked of it. Looks once, and remembers. */
 bool procfs_is_usable(struct procfs *procfs);
-/* The same at less expense, but true as well for the /proc of another name space in which this
- * process has the same number by chance. */
+/* Whether /proc seems to be that of this process's name space: costs less than procfs_is_usable(),
+ * but is true as well for another one in which this process has the same number by chance. */
 bool procfs_shows_self(const struct procfs *procfs);
 void procfs_close(struct procfs *procfs);
 
@@ -67,11 +67,12 @@ pid_t procfs_last_pid(const struct procfs *procfs);
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
 /* Says what the errno of reading one of its files means. */
 enum process_look process_look_of(int error);
-/* procfs: NULL for any /proc that is mounted, where no more is needed. */
+/* Reads what /proc tells of a process into *process. procfs: NULL for any /proc that is mounted,
+ * where no more is needed. */
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process);
-/* The same without its start, which is 0. It never waits: while a process executes another program,
- * what procfs_read() reads of it is locked, for as long as a file server takes, or as a process of
- * low priority gets no turn. */
+/* Reads the same as procfs_read(), but the start, which is 0, and never waits. While a process
+ * executes another program, what procfs_read() reads of it is locked, for as long as a file server
+ * takes, or as a process of low priority gets no turn. */
 enum process_look procfs_read_status(const struct procfs *procfs, pid_t pid,
                                      struct process *process);
 /* False for the number of a thread, which can be read like that of a process. */
@@ -82,15 +83,16 @@ bool procfs_lists_children(const struct procfs *procfs, pid_t pid);
  * some may be lacking. A child that ends meanwhile may hide another one as well. */
 bool procfs_add_children(const struct procfs *procfs, const struct process *process,
                          struct process_list *list);
-/* Lists all processes by their pids; false if one could not be read, for want of memory, or if it
- * is not done by "until". */
+/* Sets *list to all processes, sorted by their pids; false if one could not be read, for want of
+ * memory, or if it is not done by "until". */
 bool procfs_list(const struct procfs *procfs, struct moment until, struct process_list *list);
 
-/* False for want of memory. */
+/* Adds a copy of the process. False for want of memory. */
 bool process_list_append(struct process_list *list, const struct process *process);
+/* Sorts the list by pids, as process_list_find() and process_list_has() need it. */
 void process_list_sort(struct process_list *list);
 /* Returns the process with that pid from a list that is sorted by pids; NULL if it is not there. */
 struct process *process_list_find(const struct process_list *list, pid_t pid);
-/* The very process, not another one with its pid. */
+/* Whether the list has the very process, not another one with its pid. */
 bool process_list_has(const struct process_list *list, const struct process *process);
 void process_list_free(struct process_list *list);

@@ -56,7 +56,7 @@ pid_t spawn_start(struct spawn *spawn, int (*work)(void *arg), void *arg)
         return -1;
     pid_t pid =
         clone(work, spawn->stack + SPAWN_STACK, flags, arg, &spawn->shares, NULL, &spawn->shares);
-    if (pid > 0)
+    if (pid > 0) /* the kernel has set "shares" to the pid, and sets it to 0 */
         kernel_wait_while(&spawn->shares, pid, WAIT_NS);
     else
         spawn->shares = 0;

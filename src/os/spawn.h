@@ -15,13 +15,14 @@ struct spawn {
 };
 
 /* Starts a process that runs "work", which executes a program or ends; waits for that, but hardly
- * longer than is usual. All signals must be blocked. -1 where no process can share memory: fork()
- * does the same.
+ * longer than is usual. All signals must be blocked. Returns its pid; -1 where no process can share
+ * memory: the caller then uses fork().
  *
  * Both processes may run, in the same memory and with the same errno: "work" calls nothing that may
  * fail but spawn_execute(), and "spawn" and "arg" stay while spawn_shares(). */
 pid_t spawn_start(struct spawn *spawn, int (*work)(void *arg), void *arg);
 /* Whether the process may still use the memory. */
 bool spawn_shares(const struct spawn *spawn);
-/* As execve(), without errno: returns an error number. */
+/* Executes a program as execve() does, without a change of errno: if that fails, it returns the
+ * error number. */
 int spawn_execute(const char *path, char *const *argv, char *const *environment);

@@ -10,16 +10,15 @@ void terminal_init(struct terminal *terminal)
     *terminal = (struct terminal){.fd = -1, .job = getpgrp()};
 }
 
-/* Whether this process has a terminal: /dev/tty, as all standard descriptors may be redirected when
- * a command asks for a password. A root without that file, or in a file system without devices
- * (chroot(2)), leaves these. errno is that of the file. */
 bool terminal_exists(struct terminal *terminal)
 {
+    /* Not a standard descriptor: all may be redirected when a command asks for a password. */
     if (terminal->fd < 0)
         terminal->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (terminal->fd >= 0)
         return true;
-    int error = errno;
+    int error = errno; /* for terminal_open(); ENXIO: there is no controlling terminal */
+    /* In a root directory without that file or without devices (chroot(2)), these may be it. */
     for (int fd = STDIN_FILENO; error != ENXIO && terminal->fd < 0 && fd <= STDERR_FILENO; fd++)
         if (tcgetpgrp(fd) >= 0)
             terminal->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -40,11 +39,10 @@ bool terminal_is_ours(struct terminal *terminal)
     return terminal_exists(terminal) && tcgetpgrp(terminal->fd) == terminal->job;
 }
 
-/* Notes whether the command gets the terminal: if there is one, this job is in its foreground, and
- * its mode can be kept. tcgetpgrp() fails for what is not the controlling terminal: where there is
- * none, that is the one system call that it costs. */
 bool terminal_offer(struct terminal *terminal)
 {
+    /* tcgetpgrp() fails for what is not the controlling terminal: without one, that is all that
+     * this costs. */
     terminal->given = tcgetpgrp(STDOUT_FILENO) == terminal->job && terminal_exists(terminal) &&
                       tcgetattr(terminal->fd, &terminal->mode) == 0;
     return terminal->given;
@@ -61,10 +59,10 @@ bool terminal_give(struct terminal *terminal, pid_t group)
     return terminal->given;
 }
 
-/* Takes the terminal without asking who has it: a shell that was killed leaves it to the group of
- * one of its jobs. */
 void terminal_take(struct terminal *terminal)
 {
+    /* A shell that was killed has left it to the group of one of its jobs: the owner is not
+     * asked. */
     if (terminal->given)
         tcsetpgrp(terminal->fd, terminal->job);
     terminal->given = false;
@@ -86,10 +84,11 @@ bool terminal_stop(int signo, enum terminal_stopped what)
     sigemptyset(&stop);
     sigaddset(&stop, signo);
     pid_t whom = what == TERMINAL_STOPS_JOB ? 0 : getpid();
-    kill(whom, signo); /* blocked yet, so that it is one with what is pending */
-    sigprocmask(SIG_UNBLOCK, &stop, &was);
+    kill(whom, signo);                     /* blocked yet, so that it is one with what is pending */
+    sigprocmask(SIG_UNBLOCK, &stop, &was); /* stops here */
     sigprocmask(SIG_SETMASK, &was, NULL);
-    /* A stop signal takes back what SIGCONT was pending: if there is one, it came since. */
+    /* A stop signal removes a pending SIGCONT: if one is pending, it came since, and continued this
+     * process. */
     sigpending(&pending);
     return sigismember(&pending, SIGCONT) == 1;
 }

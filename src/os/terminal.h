@@ -20,22 +20,23 @@ struct terminal {
 
 /* Opens nothing yet. */
 void terminal_init(struct terminal *terminal);
-/* Opens it, if there is one. -1 with errno for want of descriptors or memory: later, the terminal
- * would seem to be missing. */
+/* Opens the controlling terminal, if there is one. 0; -1 with errno for want of descriptors or
+ * memory: later, the terminal would seem to be missing. */
 int terminal_open(struct terminal *terminal);
 /* True if there is a controlling terminal, and so perhaps a shell with job control. */
 bool terminal_exists(struct terminal *terminal);
 /* True if this job is in the foreground of its terminal. */
 bool terminal_is_ours(struct terminal *terminal);
-/* Before the command is started: true if it must take the terminal, with SIGTTOU blocked. */
+/* To be called before the command is started: true if its process must make its group the
+ * foreground, with SIGTTOU blocked, and "given" is set. */
 bool terminal_offer(struct terminal *terminal);
-/* Makes "group" the foreground, unless it is that already; false if that is another job, or it
- * failed. */
+/* Makes "group" the foreground, unless it is that already; false if the foreground is another job,
+ * or that failed. */
 bool terminal_give(struct terminal *terminal, pid_t group);
 /* Makes this job the foreground again if the command was it. */
 void terminal_take(struct terminal *terminal);
-/* The same, and puts back the settings of the time it was given, for a command that had no chance
- * to. */
+/* Makes this job the foreground again if the command was it, and puts back the terminal's settings
+ * from before, for a command that was killed and could not. */
 void terminal_restore(struct terminal *terminal);
 
 enum terminal_stopped {
@@ -43,7 +44,7 @@ enum terminal_stopped {
     TERMINAL_STOPS_JOB,     /* with it a script around rlock, or its neighbours in a pipeline */
 };
 
-/* Stops it as the terminal's "signo" (SIGTSTP, SIGTTIN or SIGTTOU) does. True when it has been
- * continued; false if the kernel did not stop it, because no process could continue it (an orphaned
- * process group). */
+/* Stops this process or its job as the terminal's "signo" (SIGTSTP, SIGTTIN or SIGTTOU) does.
+ * Returns true when it has been continued; false if the kernel did not stop it, as no process could
+ * continue it (an orphaned process group). */
 bool terminal_stop(int signo, enum terminal_stopped what);

@@ -18,40 +18,43 @@
 #include "base/mem.h"
 #include "os/file.h"
 
+/* After so long a wait the user is told. */
 #define WAITS_NS (1 * NS_PER_SEC)
-/* A signal between the look at the clock and flock(2) is lost; the next one comes so much later. */
+/* A signal between the look at the clock and flock(2) is lost; the next one comes so much later
+ * (microseconds). */
 #define AGAIN_US 20000
 /* A longer text is not a number, even with the spaces that other programs add. */
 #define TEXT_SIZE 64
 
 /* -- the lock -------------------------------------------------------------------------------- */
 
+/* The handler of SIGALRM: that it is called interrupts flock(2). */
 static void wake_by_signal(int signo)
 {
     (void)signo;
 }
 
-/* Arms the timer: SIGALRM interrupts flock(2), at that moment and then again and again; 0 ns:
- * never. */
+/* Arms the timer: SIGALRM comes after so many ns, and then again and again; 0: disarms it. */
 static void wake_after(int64_t ns)
 {
     struct itimerval timer = {.it_value = {ns / NS_PER_SEC, ns % NS_PER_SEC / 1000}};
 
     if (ns > 0) {
-        timer.it_value.tv_usec += ns < 1000;
+        timer.it_value.tv_usec += ns < 1000; /* 0 would disarm it */
         timer.it_interval.tv_usec = AGAIN_US;
     }
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+/* How to wait for the lock of a file. */
 struct wait {
     struct moment until; /* it is given up then */
     struct moment tell_at;
     void (*waits)(const char *path);
 };
 
-/* Waits for the lock of the file until wait->until, and once says so (wait->tell_at). A signal of
- * the timer, which is unblocked, interrupts flock(). Returns an errno, or 0. */
+/* Waits for the lock of the file: returns 0, or an errno; EWOULDBLOCK: the time is over. The caller
+ * has made SIGALRM interrupt flock(2), which has no time limit. */
 static int wait_in_line(const struct token_file *file, struct wait *wait)
 {
     do {
@@ -70,8 +73,7 @@ static int wait_in_line(const struct token_file *file, struct wait *wait)
     return errno;
 }
 
-/* Locks the file, and waits for that. The wait is ended by a timer's signal, as flock() has no
- * limit. Returns an errno, or 0. */
+/* Locks the file, and waits for that. Returns 0, or an errno; EWOULDBLOCK: the time is over. */
 static int lock_file(const struct token_file *file, struct wait *wait)
 {
     struct sigaction alarmed = {.sa_handler = wake_by_signal}, before;
@@ -94,8 +96,8 @@ static int lock_file(const struct token_file *file, struct wait *wait)
 
 /* -- the file -------------------------------------------------------------------------------- */
 
-/* Opens or makes the file, and locks it, waiting if another process has it. Returns 0
- * or an errno. */
+/* Opens or makes the file, and locks it, waiting if another process has locked it. Returns 0 or an
+ * errno. The caller closes it in any case. */
 static int open_and_lock(struct token_file *file, struct wait *wait)
 {
     struct stat status, there;
@@ -116,7 +118,7 @@ static int open_and_lock(struct token_file *file, struct wait *wait)
         int error = lock_file(file, wait);
         if (error)
             return error;
-        /* The file may have been replaced or removed while this process waited for it. */
+        /* The file may have been replaced or removed while this process waited: then anew. */
     } while (stat(file->path, &there) < 0 || there.st_dev != status.st_dev ||
              there.st_ino != status.st_ino);
     return 0;
@@ -156,9 +158,9 @@ int token_file_open(struct token_file *file, const char *path, int64_t wait,
 
 /* -- writing --------------------------------------------------------------------------------- */
 
-/* Syncs the directory that the file is in. A file without a number may not be on the disk itself:
- * its maker may have been killed before it synced the directory. So the directory comes before the
- * first number: a file with a number stays after a power failure, whenever its maker was killed. */
+/* Writes the directory that the file is in to the disk, before the file gets its first number: a
+ * file with a number then stays after a power failure, even if its maker was killed before it had
+ * done so. Returns 0 or an errno. */
 static int sync_directory(const char *path)
 {
     char *target FREED = realpath(path, NULL);
@@ -173,9 +175,8 @@ static int sync_directory(const char *path)
     return error;
 }
 
-/* Writes the text, or what was there before. A limit on the size of files, or a full disk, may take
- * the beginning of a text only; the rest then says why. The old text has room, and takes its place
- * again. */
+/* Writes the text over the old one, or, if there is no room for all of it, the old one again.
+ * Returns 0 or an errno. */
 static int write_or_restore(int fd, const char *text, size_t size, const char *old, size_t old_size)
 {
     ssize_t put = pwrite(fd, text, size, 0);
@@ -184,14 +185,14 @@ static int write_or_restore(int fd, const char *text, size_t size, const char *o
         return 0;
     if (put < 0)
         return errno;
+    /* A limit on the size of files, or a full disk, took the beginning: writing the rest says
+     * why. */
     int error = pwrite(fd, text + put, size - (size_t)put, put) < 0 ? errno : EIO;
     if (pwrite(fd, old, old_size, 0) < 0 || ftruncate(fd, (off_t)old_size) < 0)
         return errno;
     return error;
 }
 
-/* Writes the number over the old one. A higher number is never shorter, so the file is never cut.
- * If the old text is longer, for its zeros or spaces, line ends fill it up. */
 int token_file_write(struct token_file *file, int64_t number)
 {
     char old[TEXT_SIZE], text[TEXT_SIZE + 1];
@@ -200,6 +201,8 @@ int token_file_write(struct token_file *file, int64_t number)
 
     if (had < 0)
         return errno;
+    /* A higher number is never shorter, so the file is never cut; line ends take the place of what
+     * zeros or spaces the old text had. */
     for (; length < had; length++)
         text[length] = '\n';
     int error = file->is_empty ? sync_directory(file->path) : 0;

@@ -14,13 +14,16 @@ struct token_file {
     int64_t number;
 };
 
-/* Opens and locks the file, which is made where there is none, and reads it. wait: ns at most, or
- * TOKEN_FILE_FOREVER; "waits" is called once, after a second. 0, or an errno: EWOULDBLOCK if it is
- * still locked, EINVAL if it is not a regular file, EBADMSG if something else is in it. Close with
- * token_file_close() in any case. Signals end the process meanwhile as they end any other. */
+/* Opens and locks the file, which is made where there is none, and reads it. wait: for how long
+ * (ns) to wait for its lock, or TOKEN_FILE_FOREVER; "waits" is called once, after a second of that,
+ * to tell the user. Returns 0, or an errno: EWOULDBLOCK if the file is still locked, EINVAL if it
+ * is not a regular file, EBADMSG if something else is in it. Close with token_file_close() in any
+ * case. Signals end the process meanwhile as they end any other. */
 int token_file_open(struct token_file *file, const char *path, int64_t wait,
                     void (*waits)(const char *path));
-/* Writes a number that is not lower, in place, by one write, and has it on the disk. A process that
- * is killed, or a disk that is full, leaves the old number or the new one. 0, or an errno. */
+/* Writes a number that is not lower than the file's, in place, by one write, and has it on the
+ * disk. A process that is killed, or a disk that is full, leaves the old number or the new one.
+ * Returns 0, or an errno. */
 int token_file_write(struct token_file *file, int64_t number);
+/* Closes the file, which unlocks it if no other process has this descriptor. */
 void token_file_close(struct token_file *file);

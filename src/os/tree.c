@@ -28,19 +28,20 @@
 /* The finding of a search about a process, which stands in its "note". */
 enum membership { MEMBERSHIP_UNKNOWN, MEMBER, NO_MEMBER };
 
-/* The marks by which a process is known to be of the tree. */
+/* A search for the processes of a tree, and the marks by which they are known. */
 struct search {
     const struct tree *tree;
-    const struct process_list *all; /* the processes that there are */
-    bool by_descent;
-    bool incomplete;
-    pid_t group, session;            /* of the supervisor, and so of its caller */
+    const struct process_list *all; /* the processes that there are; their notes are the search's */
+    bool by_descent;                /* the root's descendants are the tree; false: by other marks */
+    bool incomplete;                /* a process could not be looked at */
+    pid_t group, session;           /* of the supervisor, and so of its caller */
     char mark[TREE_OWNER_SIZE + 16]; /* the owner's word in an environment */
 };
 
 /* -- what belongs to it ---------------------------------------------------------------------- */
 
-/* Whether the process was started under this owner, or under one that nests in it. */
+/* Whether the process was started under the tree's owner, or under one that nests in it, as its
+ * environment tells: RLOCK_OWNER=OWNER, or OWNER.…; "incomplete" if that cannot be read. */
 static bool has_mark(struct search *search, pid_t pid)
 {
     char text[4096];
@@ -77,12 +78,14 @@ static bool was_noted(const struct tree *tree, const struct process *process)
 }
 
 /* Whether the process is of the tree by its session. A process is in a session because it was born
- * in it, so all that are in a session that the tree began are of the tree. Its number is used again
- * only when it is empty, and then for its leader. The two latest looks know each session
- * (run/descendants.c): whoever was born in it since has an ancestor there that they have seen. */
+ * in it, so all that are in a session of a noted process are of the tree, but for this process's
+ * own session. The noted processes know each session (run/descendants.c): whoever was born in it
+ * since has an ancestor there that they have seen. */
 static bool is_in_noted_session(const struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
+    /* A session's number is used again only when the session is empty, and then for its leader: one
+     * that was not noted leads a later session. */
     const struct process *leader = process->pid == process->session
                                        ? process /* which may have been born since */
                                        : process_list_find(search->all, process->session);
@@ -96,23 +99,23 @@ static bool is_in_noted_session(const struct search *search, const struct proces
     return false;
 }
 
-/* Whether the process is of the tree by itself, not through its ancestors. A group's number may
- * have been given anew to another group, but hardly to one of this session. */
+/* Whether the process is of the tree by itself, not through its ancestors. */
 static bool is_topmost(struct search *search, const struct process *process)
 {
     const struct tree *tree = search->tree;
 
     if (search->by_descent)
         return process->parent == tree->root;
+    /* A group's number may have been given anew, but hardly to a group of this session. */
     return (tree->group > 0 && process->group == tree->group &&
             process->session == search->session) ||
            was_noted(tree, process) || is_in_noted_session(search, process) ||
            (process->started >= tree->since && has_mark(search, process->pid));
 }
 
-/* Whether an orphan that the root has got was left behind by processes that the caller had started,
- * as far as can be seen: it is in the process group or session of one of them, or in this process's
- * group, while the command and its processes are in others. */
+/* Whether a child of the root, an orphan that it has got, was left behind by processes that rlock's
+ * caller had started before, as far as can be seen: it is in the process group or session of one of
+ * them, or in the supervisor's group, while the command and its processes are in others. */
 static bool was_left_by_callers(const struct search *search, const struct process *process)
 {
     const struct process_list *callers = search->tree->callers;
@@ -132,8 +135,8 @@ static bool was_left_by_callers(const struct search *search, const struct proces
     return process->group == search->group;
 }
 
-/* Whether the process is the caller's: one that it had started before, or what such ones have left
- * behind. */
+/* Whether the process is not the command's but of rlock's caller: one that this had started before,
+ * or what such ones have left behind. */
 static bool is_callers(const struct search *search, const struct process *process)
 {
     const struct process_list *callers = search->tree->callers;
@@ -145,8 +148,9 @@ static bool is_callers(const struct search *search, const struct process *proces
             was_left_by_callers(search, process));
 }
 
-/* Whether the process is a local server, or the command of --stop, which is not ended with the
- * tree. Any process may have that name, but hardly a record lock on its standard input as well. */
+/* Whether the process is the command of --stop, or the server of "local:", which are not ended with
+ * the tree. Any process may have the server's name, but hardly a record lock on its standard input
+ * as well. */
 static bool is_spared(const struct search *search, const struct process *process)
 {
     char text[1024] = "";
@@ -161,8 +165,8 @@ static bool is_spared(const struct search *search, const struct process *process
     return lock && strstr(lock, " POSIX ") && strstr(lock, " WRITE ");
 }
 
-/* Whether the process is not one of those that are left out, with all that descends from
- * them. */
+/* Whether the process may be of the tree: it is none of those that are left out, with all that
+ * descends from them. */
 static bool may_belong(const struct search *search, const struct process *process)
 {
     return process->pid != search->tree->root && process->pid != search->tree->except &&
@@ -180,21 +184,21 @@ static enum membership membership_of(struct search *search, const struct process
     return is_topmost(search, process) ? MEMBER : MEMBERSHIP_UNKNOWN;
 }
 
-/* Whether the process is of the tree, by itself or through an ancestor. Notes what it finds for all
- * that it passes on the way up: so no environment is read twice, and thousands that descend from
- * each other are walked along once. Parents read at different times may form a ring, which ends at
- * what is noted. */
+/* Whether the process is of the tree, by itself or through an ancestor. Notes what it finds for the
+ * process and all ancestors up to the one that tells ("top"): so no environment is read twice, and
+ * thousands that descend from each other are walked along once. */
 static bool belongs_to_tree(struct search *search, struct process *process)
 {
     struct process *top = process;
     enum membership found = MEMBERSHIP_UNKNOWN;
 
     while (top && (found = membership_of(search, top)) == MEMBERSHIP_UNKNOWN) {
-        top->note = NO_MEMBER;
+        top->note = NO_MEMBER; /* also ends a ring of parents that were read at different times */
         top = process_list_find(search->all, top->parent);
     }
     if (top)
         top->note = (int)found;
+    /* Where the top is a member, so are all below it. */
     for (; found == MEMBER && process != top;
          process = process_list_find(search->all, process->parent))
         process->note = MEMBER;
@@ -208,14 +212,14 @@ static bool knows_descendants(const struct tree *tree)
     return tree->root > 0 && (getpid() == tree->root || getppid() == tree->root);
 }
 
-/* Begins a search among "all", which were read before. A root that dies while it is read, or has
- * died, leaves its descendants to others; so whether descent tells is asked last. */
+/* Begins a search among "all", which were read before. */
 static void search_init(struct search *search, const struct tree *tree,
                         const struct process_list *all)
 {
     const struct process *root = process_list_find(all, tree->root);
 
     *search = (struct search){.tree = tree, .all = all, .group = root ? root->group : 0};
+    /* After the reading: a root that has died meanwhile has left its descendants to others. */
     search->by_descent = knows_descendants(tree);
     search->session = getsid(0);
     snprintf(search->mark, sizeof search->mark, "RLOCK_OWNER=%s", tree->owner ? tree->owner : "");
@@ -223,8 +227,8 @@ static void search_init(struct search *search, const struct tree *tree,
         all->all[i].note = MEMBERSHIP_UNKNOWN; /* an earlier search may have known another */
 }
 
-/* Prepares a search only by descent: of all processes, it knows the root, the first of "root".
- * False: that could not be read. */
+/* Begins a search that goes from the root to its descendants. root: a list, which gets the root as
+ * its only process. False: the root could not be read. */
 static bool search_from_root(struct search *search, const struct tree *tree,
                              struct process_list *root)
 {
@@ -239,16 +243,17 @@ static bool search_from_root(struct search *search, const struct tree *tree,
 
 /* -- looking and signalling ------------------------------------------------------------------ */
 
-/* Whether the process is an agent, which KILL spares for a while: it must end first what it has
- * started. */
+/* Whether the process must not get this signal yet: an agent or a renewer, which KILL spares for a
+ * while ("lenient"), as it must first release its lock. */
 static bool is_let_off(const struct tree *tree, const struct process *process, int signo)
 {
     return signo == SIGKILL && tree->lenient &&
            (strcmp(process->name, TREE_AGENT) == 0 || strcmp(process->name, TREE_RENEWER) == 0);
 }
 
-/* Whether the process is still there. Without its start, the command is known by its pidfd, another
- * process by its place in the tree: when its parent dies, it becomes a child of the root. */
+/* Reads a process once more, into *now. PROCESS_GONE also where its number is another's by now, as
+ * far as can be told: by its start; or without that, for the command by its pidfd, for others by
+ * the parent, which becomes the root when the parent dies. */
 static enum process_look read_again(const struct tree *tree, const struct process *process,
                                     struct process *now)
 {
@@ -265,18 +270,17 @@ static enum process_look read_again(const struct tree *tree, const struct proces
     return same ? PROCESS_FOUND : PROCESS_GONE;
 }
 
-/* Returns the signal, but 0 for a CONT once KILL is due: this process may have been stopped since
- * it was asked to send one, and a command that is stopped must not run without its lock. So the
- * callers ask last. */
+/* Returns the signal, but 0 for a CONT once KILL is due: a command that is stopped must not run
+ * without its lock. The callers ask last, as this process may have been stopped before. */
 static int unless_overdue(const struct tree *tree, int signo)
 {
     bool late = tree->kill_at.ns && moment_reached(tree->kill_at, moment_now());
     return signo == SIGCONT && late ? 0 : signo;
 }
 
-/* Whether the command's process group still exists, and is not a later one of that number: such a
- * group can begin when the leader is reaped and the group is empty, even before the next call, and
- * begins with a process of that number. */
+/* Whether the command's process group still exists, and is not a later one of that number. Such a
+ * group can begin when the command was reaped and its group is empty, even before the next call,
+ * and begins with a process of that number. */
 static bool group_is_ours(const struct tree *tree)
 {
     bool known = tree->leader >= 0;
@@ -285,7 +289,7 @@ static bool group_is_ours(const struct tree *tree)
         return true;
     if ((known && errno == ESRCH) || (kill(-tree->group, 0) != 0 && errno == ESRCH))
         return false;
-    if (tree->reaped || (known && kernel_has_gone(tree->leader)))
+    if (tree->reaped || (known && kernel_has_gone(tree->leader))) /* no process has that number */
         return kill(tree->group, 0) != 0 && errno == ESRCH;
     /* Where no pidfd tells, as on an old kernel, in a sandbox, or for want of descriptors: a later
      * group is hardly one of this session. */
@@ -305,13 +309,12 @@ enum tree_state tree_signal_group(const struct tree *tree, int signo)
                                                                                   : TREE_GONE;
 }
 
-/* Signals a process through a descriptor of it: its pid may be another's by now, if this process
- * was stopped since it was read. False if it could not be looked at once more; the command then
- * gets the signal with its group. */
+/* Signals a process that was read before, unless it has ended or is let off. False if it could not
+ * be looked at once more; of these, the command gets the signal with its group. */
 static bool deliver_signal(const struct tree *tree, const struct process *process, int signo)
 {
     struct process now;
-    int fd = kernel_pidfd(process->pid);
+    int fd = kernel_pidfd(process->pid); /* before the look: the pid may be another's by now */
     enum process_look look = read_again(tree, process, &now);
 
     if (look == PROCESS_FOUND && !is_let_off(tree, &now, signo))
@@ -322,8 +325,9 @@ static bool deliver_signal(const struct tree *tree, const struct process *proces
     return look != PROCESS_UNSEEN;
 }
 
-/* Signals the tree as it is in "all"; "print" tells one set of processes from another, and is 0 for
- * none. */
+/* Signals those of "all" that are of the tree. *print becomes a hash of them, which tells whether a
+ * second pass has found the same; 0: none. *complete becomes false if not everything could be
+ * looked at. */
 static enum tree_state signal_found(const struct tree *tree, const struct process_list *all,
                                     int signo, uint64_t *print, bool *complete)
 {
@@ -347,7 +351,8 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
     return state;
 }
 
-/* Whether that is the number of a child of the tree's root. complete: as in signal_visible(). */
+/* Whether that is the number of a child of the tree's root. *complete becomes false if not all of
+ * them could be listed. */
 static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
 {
     struct process root = {.pid = tree->root, .threads = 1};
@@ -361,9 +366,9 @@ static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
     return false;
 }
 
-/* Signals a process that /proc does not show: with hidepid, as proc(5) has it, those of other
- * users, and of the same user those that must not be traced, as ssh-agent(1). The kernel still
- * lists it as a child, until it is reaped. */
+/* Signals a child of the root if /proc does not show it, as with its option hidepid processes of
+ * other users and those that must not be traced, such as ssh-agent(1). The kernel still lists it as
+ * a child, until it is reaped. TREE_GONE: it is shown, or no child. */
 static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int signo, bool *complete)
 {
     struct process process;
@@ -378,7 +383,7 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
     return ours ? TREE_LIVE : TREE_GONE;
 }
 
-/* Signals the root's children, which are the topmost processes of the tree. */
+/* Signals those children of the root that /proc does not show (signal_hidden()). */
 static enum tree_state signal_hidden_children(const struct tree *tree, int signo, bool *complete)
 {
     struct process root = {.pid = tree->root, .threads = 1};
@@ -399,35 +404,31 @@ static enum tree_state signal_hidden_children(const struct tree *tree, int signo
     return state;
 }
 
-/* Whether it can be told without a look at its processes that the group is the command's: where a
- * pidfd does not tell of a group, that of a leader which has gone may be a later one of the
- * number. */
+/* Whether the group of that number is the command's for certain, as far as a pidfd tells. Where
+ * those do not tell of groups, the group of a leader that has gone may be a later one. */
 static bool knows_group(const struct tree *tree)
 {
     return tree->leader < 0 || kernel_signal_group(tree->leader, 0) ||
            !kernel_has_gone(tree->leader);
 }
 
-/* Signals the group where not everything can be looked at. A look must then be repeated, as it
- * cannot tell for certain whether the group is the command's. */
+/* Signals the command's group, where not everything can be looked at. A look that has found it
+ * gives TREE_UNSEEN, to be repeated, as it cannot be certain that the group is the command's. */
 static enum tree_state signal_unseen(const struct tree *tree, int signo)
 {
     enum tree_state state = tree_signal_group(tree, signo);
     return signo == 0 && state == TREE_LIVE ? TREE_UNSEEN : state;
 }
 
-/* Whether "now", read since "child" was listed, is that child: its number may be that of another
- * process by then. One whose parent has died is the root's; when the root is dead as well, it is
- * one of those that were noted. */
+/* Whether "now", read since "child" was listed by its number, is that child and not a later process
+ * of the number: its parent is the same, or, if that has died, the root. */
 static bool is_child_still(const struct tree *tree, const struct process *child,
                            const struct process *now)
 {
     return now->parent == child->parent || now->parent == tree->root;
 }
 
-/* Adds the children of a process of the tree. If it is not there any more when they have been read,
- * its number may have been another's already: its own children are the root's by then. Returns
- * whether all could be read. */
+/* Adds the children of a process of the tree to a list. Returns whether all could be read. */
 static bool add_children(const struct tree *tree, const struct process *process,
                          struct process_list *list)
 {
@@ -435,15 +436,18 @@ static bool add_children(const struct tree *tree, const struct process *process,
     struct process now;
     bool complete = procfs_add_children(tree->procfs, process, list);
 
+    /* If the process has gone meanwhile, its own children are the root's by now; those of a later
+     * process with its number may be in the list, and are left out by is_child_still() then. */
     if (first < list->count && read_again(tree, process, &now) == PROCESS_GONE)
         for (size_t i = first; i < list->count; i++)
             list->all[i].parent = tree->root;
     return complete;
 }
 
-/* Kills a process, and before it those below it: when it is dead, they are the children of others.
- * It reads of them only what is never locked. */
-static void kill_below(const struct search *search, const struct process *process, int depth)
+/* Kills a process, and before it its descendants, which cannot be found any more when it is dead.
+ * Reads only what procfs_read_status() does, which never waits. depth: of this call. */
+static void kill_with_descendants(const struct search *search, const struct process *process,
+                                  int depth)
 {
     const struct procfs *procfs = search->tree->procfs;
     struct process_list children ENDED_BY(process_list_free) = {0};
@@ -453,23 +457,24 @@ static void kill_below(const struct search *search, const struct process *proces
     for (size_t i = 0; i < children.count && depth < MOST_DEPTH; i++) {
         if (procfs_read_status(procfs, children.all[i].pid, &child) == PROCESS_FOUND &&
             is_child_still(search->tree, &children.all[i], &child) && may_belong(search, &child))
-            kill_below(search, &child, depth + 1);
+            kill_with_descendants(search, &child, depth + 1);
     }
     deliver_signal(search->tree, process, SIGKILL);
 }
 
-/* Kills a process that is known, or only looks. False if it does not live any more. */
+/* Kills a process that was just read, with its descendants; with a signal of 0 only looks. False if
+ * it does not live, or is left out. */
 static bool signal_one(const struct search *search, const struct process *process, int signo)
 {
     if (!process->live || !may_belong(search, process))
         return false;
     if (signo != 0)
-        kill_below(search, process, 0);
+        kill_with_descendants(search, process, 0);
     return true;
 }
 
-/* Signals the processes of a list that are still there; a signal of 0 looks for one of them.
- * Returns whether there was one. */
+/* Kills the processes of a list that are still there; a signal of 0 looks for one of them. Returns
+ * whether there was one. */
 static bool signal_noted(const struct search *search, const struct process_list *noted, int signo)
 {
     struct process process;
@@ -483,14 +488,14 @@ static bool signal_noted(const struct search *search, const struct process_list 
     return found;
 }
 
-/* Signals the command itself, and what is below it, and then its group. Without a pidfd, their
- * number may be another group's. Returns whether the command lives. */
+/* Kills the command itself with its descendants, and then its group; a signal of 0 only looks.
+ * Returns whether the command was there. */
 static bool signal_leader(const struct search *search, int signo)
 {
     const struct tree *tree = search->tree;
     struct process leader;
 
-    if (tree->leader < 0)
+    if (tree->leader < 0) /* the number may be that of another process */
         return false;
     bool found = procfs_read_status(tree->procfs, tree->group, &leader) == PROCESS_FOUND &&
                  leader.group == tree->group && group_is_ours(tree) &&
@@ -500,8 +505,9 @@ static bool signal_leader(const struct search *search, int signo)
     return found;
 }
 
-/* Signals the processes that are known without reading all of /proc, which takes long where there
- * are many. Returns whether any of them lives. */
+/* Kills the processes that are known without reading all of /proc, which takes long where there are
+ * many: the command, and those that were noted. A signal of 0 only looks for one. Returns whether
+ * there was one. */
 static bool signal_known(const struct tree *tree, int signo)
 {
     const struct process_list nothing = {0};
@@ -514,9 +520,8 @@ static bool signal_known(const struct tree *tree, int signo)
     return found;
 }
 
-/* Kills the live children of this process, the tree's root, and returns whether there were any; the
- * newest first, which have had the least time to fork. The number of a child stays its own until
- * this process reaps it. */
+/* Kills the live children of this process, the tree's root, and returns whether there were any. The
+ * number of a child stays its own until this process reaps it. */
 static bool kill_children(const struct search *search)
 {
     const struct procfs *procfs = search->tree->procfs;
@@ -525,7 +530,7 @@ static bool kill_children(const struct search *search)
     bool found = false;
 
     procfs_add_children(procfs, &search->all->all[0], &children);
-    for (size_t i = children.count; i-- > 0;) {
+    for (size_t i = children.count; i-- > 0;) { /* the newest have had the least time to fork */
         if (procfs_read(procfs, children.all[i].pid, &process) == PROCESS_FOUND && process.live &&
             may_belong(search, &process) && !is_let_off(search->tree, &process, SIGKILL))
             found = kill(process.pid, SIGKILL) == 0 || found;
@@ -550,11 +555,10 @@ static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *co
     return true;
 }
 
-/* Signals the processes that were born since "last" was the latest number, before two lists were
- * read, of which "all" is the second. A list lacks a process that is born while it is read, if its
- * parent ends before its turn and this process does not inherit orphans. So the later numbers are
- * looked at in turn, until none is left. A child has a later number than a parent of these; the
- * child of an older one was there before the second list. */
+/* Signals the processes that were born since "last" was the latest number, before "all" was listed,
+ * twice. A list lacks a process that is born while it is read, if its parent ends before its turn
+ * and this process does not inherit orphans. So the later numbers are looked at in turn, until none
+ * is left. *complete becomes false if that was not possible. */
 static enum tree_state signal_births(const struct tree *tree, const struct process_list *all,
                                      pid_t last, int signo, bool *complete)
 {
@@ -580,11 +584,11 @@ static enum tree_state signal_births(const struct tree *tree, const struct proce
 /* How a process is read: procfs_read() or procfs_read_status(). */
 typedef enum process_look reader(const struct procfs *procfs, pid_t pid, struct process *process);
 
-/* Finds the tree from parents to children, beginning at its root. In the list, those that are found
- * come first, those to be looked at behind them. False: it may lack some, as they could not be
+/* Sets *list to the processes of the tree, sorted by their pids: found from parents to children,
+ * beginning at the root. look_at: how each is read. False: it may lack some, as they could not be
  * read, were too many, or "until" came before. */
-static bool list_children(const struct tree *tree, reader *look_at, struct moment until,
-                          struct process_list *list)
+static bool list_by_descent(const struct tree *tree, reader *look_at, struct moment until,
+                            struct process_list *list)
 {
     struct process_list root ENDED_BY(process_list_free) = {0};
     struct search search;
@@ -594,6 +598,7 @@ static bool list_children(const struct tree *tree, reader *look_at, struct momen
     if (!search_from_root(&search, tree, &root))
         return false;
     bool complete = procfs_add_children(tree->procfs, &root.all[0], list);
+    /* Meanwhile, those that are of the tree come first in the list, those to be looked at last. */
     for (; i < list->count && i < MOST_DESCENDANTS && !moment_reached(until, moment_now()); i++) {
         pid_t pid = list->all[i].pid;
         /* Only its start, which not each reader reads, tells it from a caller's of that number. */
@@ -622,9 +627,8 @@ static bool shows_group(const struct process_list *all, pid_t group)
     return false;
 }
 
-/* Signals the command's process group where /proc does not show the command, which is there: it is
- * hidden, as zombies are not. If members of the group are shown, and the command has gone, these
- * were signalled with the others. */
+/* Signals the command's process group, if processes of it may be hidden: none of it is among "all",
+ * or the command is there and not among them. TREE_GONE: no others than those that are shown. */
 static enum tree_state signal_hidden_group(const struct tree *tree, const struct process_list *all,
                                            int signo)
 {
@@ -636,16 +640,15 @@ static enum tree_state signal_hidden_group(const struct tree *tree, const struct
     return live ? TREE_LIVE : TREE_GONE;
 }
 
-/* Until when a pass may take that must not hold up KILL. */
+/* Returns until when a look may take: one that is not for KILL must not hold KILL up. */
 static struct moment until_kill(const struct tree *tree, int signo)
 {
     return tree->kill_at.ns && signo != SIGKILL ? tree->kill_at : MOMENT_NEVER;
 }
 
-/* Signals what can be found by descent, in the time that its own processes take: no process of
- * another tree is read, and of its own only what is never locked. But a group of which none
- * descends from the root may be a later one of that number, whose first process has ended: then all
- * are listed. Returns whether something was found; where not, the caller has to search. */
+/* Signals what can be found by descent, which is quick: no process of another tree is read, and
+ * only what procfs_read_status() reads, which never waits. Returns whether something was found;
+ * where not, the caller has to search all processes. */
 static bool signal_descendants(const struct tree *tree, int signo)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
@@ -654,17 +657,20 @@ static bool signal_descendants(const struct tree *tree, int signo)
 
     if (!knows_descendants(tree) || !procfs_lists_children(tree->procfs, tree->root))
         return false;
-    list_children(tree, procfs_read_status, until_kill(tree, signo), &all);
+    list_by_descent(tree, procfs_read_status, until_kill(tree, signo), &all);
     enum tree_state state = signal_found(tree, &all, signo, &print, &complete);
     enum tree_state hidden = signal_hidden_children(tree, signo, &complete);
+    /* A group of which none descends from the root may be a later one of that number, whose first
+     * process has ended: all processes are listed, to see its members. */
     if (tree->group > 0 && !shows_group(&all, tree->group) && group_is_ours(tree))
         procfs_list(tree->procfs, until_kill(tree, signo), &all);
     enum tree_state group = signal_hidden_group(tree, &all, signo);
     return state == TREE_LIVE || hidden == TREE_LIVE || group == TREE_LIVE;
 }
 
-/* Signals all that a list shows; once more as long as those that fork are faster, or to see whether
- * there is really nothing. */
+/* Signals all of the tree that /proc lists, in passes: until two have found the same, where it is
+ * killed; or until one has found something, where two that find nothing must agree. *all becomes
+ * the last list. */
 static enum tree_state signal_listed(const struct tree *tree, struct process_list *all, int signo,
                                      bool *complete)
 {
@@ -680,9 +686,9 @@ static enum tree_state signal_listed(const struct tree *tree, struct process_lis
     return state;
 }
 
-/* Signals the processes that descend from the root, or did. complete: false if not everything could
- * be looked at. */
-static enum tree_state signal_visible(const struct tree *tree, int signo, bool *complete)
+/* Signals the tree by a search of all processes. *complete becomes false if not everything could be
+ * looked at. */
+static enum tree_state signal_by_search(const struct tree *tree, int signo, bool *complete)
 {
     struct process_list all ENDED_BY(process_list_free) = {0};
     struct process_list root ENDED_BY(process_list_free) = {0};
@@ -714,14 +720,15 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
         return signal_unseen(tree, signo);
     procfs_begin(tree->procfs);
     bool found = signal_descendants(tree, signo);
-    /* The children of a process are found when it is dead if they become the root's, or if they are
-     * listed, and killed before it. */
+    /* The processes that are known are killed at once, if their children can be found all the same:
+     * they become the root's, or they are listed, and killed before their parent. */
     if (signo == SIGKILL &&
         (knows_descendants(tree) || procfs_lists_children(tree->procfs, getpid())))
         signal_known(tree, signo);
     if (signo == SIGKILL || !(found || (signo == 0 && signal_known(tree, signo))))
-        state = signal_visible(tree, signo, &complete);
+        state = signal_by_search(tree, signo, &complete);
     procfs_end(tree->procfs);
+    /* Where processes are continued one by one, a Ctrl-Z in between leaves some stopped. */
     if (signo == SIGCONT && knows_group(tree))
         tree_signal_group(tree, signo);
     if (complete || state == TREE_LIVE)
@@ -729,10 +736,9 @@ static enum tree_state signal_processes(const struct tree *tree, int signo)
     return signal_unseen(tree, signo) == TREE_LIVE ? TREE_LIVE : TREE_UNSEEN;
 }
 
-/* Goes by the cgroup, if there is one, which no process can leave. A cgroup is not empty because
- * none of its processes can be found; but then none of them has to be let off. */
 enum tree_state tree_signal(const struct tree *tree, int signo)
 {
+    /* The cgroup tells or kills all that is in it; other signals go to processes that are found. */
     bool whole = signo == 0 || (signo == SIGKILL && !tree->lenient);
 
     if (!cgroup_exists(tree->cgroup))
@@ -740,9 +746,9 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
     bool lives = (!whole || tree->strays) && signal_processes(tree, signo) == TREE_LIVE;
     if (lives && !whole)
         return TREE_LIVE;
-    /* Killing is repeated by the caller, as long as anything is left. The cgroup's files take one
-     * of the descriptors that are kept for /proc; where they fail nevertheless, the processes are
-     * killed one by one. */
+    /* Where no process could be found, none is let off: a KILL is for the whole cgroup then. Its
+     * files take one of the descriptors that are kept for /proc; where they fail nevertheless, the
+     * processes are killed one by one. The caller repeats that as long as anything is left. */
     bool kept = procfs_is_usable(tree->procfs);
     if (kept)
         procfs_begin(tree->procfs);
@@ -757,8 +763,6 @@ enum tree_state tree_signal(const struct tree *tree, int signo)
     return populated == 0 ? TREE_GONE : populated == 1 ? TREE_LIVE : TREE_UNSEEN;
 }
 
-/* Signals a child of "parent" and its group. Where the kernel does not signal a group by a pidfd,
- * what the process leaves is found behind it. */
 enum tree_state tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid, int signo)
 {
     struct process process;
@@ -769,7 +773,7 @@ enum tree_state tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid
     int fd = kernel_pidfd(pid);
     enum process_look look = procfs_read_status(procfs, pid, &process);
     bool lives = look == PROCESS_FOUND && process.live && process.parent == parent;
-    if (lives && signo != 0 && !kernel_signal_group(fd, signo))
+    if (lives && signo != 0 && !kernel_signal_group(fd, signo)) /* before Linux 6.9 */
         kernel_signal(pid, fd, signo);
     file_close(fd);
     procfs_end(procfs);
@@ -781,8 +785,6 @@ bool tree_is_visible(const struct tree *tree)
     return cgroup_exists(tree->cgroup) || procfs_is_usable(tree->procfs);
 }
 
-/* Looks at the process of that number: while the root has not reaped it, no other has its
- * number. */
 bool tree_leader_ended(const struct tree *tree)
 {
     struct process leader;
@@ -793,6 +795,7 @@ bool tree_leader_ended(const struct tree *tree)
     procfs_begin(tree->procfs);
     look = procfs_read_status(tree->procfs, tree->group, &leader);
     procfs_end(tree->procfs);
+    /* While the root has not reaped it, no other process has its number. */
     return look == PROCESS_FOUND && leader.parent == tree->root && !leader.live;
 }
 
@@ -805,7 +808,7 @@ bool tree_list(const struct tree *tree, struct process_list *list)
     list->count = 0;
     procfs_begin(tree->procfs);
     if (procfs_lists_children(tree->procfs, tree->root)) {
-        complete = list_children(tree, procfs_read, MOMENT_NEVER, list);
+        complete = list_by_descent(tree, procfs_read, MOMENT_NEVER, list);
         complete = complete && knows_descendants(tree); /* it has not died meanwhile */
     } else {
         complete = procfs_list(tree->procfs, MOMENT_NEVER, &all);

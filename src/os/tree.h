@@ -34,11 +34,11 @@
 struct tree {
     struct procfs *procfs;
     const struct cgroup *cgroup; /* all that is in it is the tree; NULL, or none: as above */
-    bool strays;                 /* and so is what can be found besides */
+    bool strays;                 /* the tree has processes outside the cgroup, too */
     pid_t root;                  /* the supervisor; 0: it is dead */
-    pid_t except;                /* the agent */
+    pid_t except;                /* the agent, which is left out, with what descends from it */
     bool lenient;                /* agents and renewers are not killed yet */
-    pid_t spared;                /* one more, with what descends from it; 0: none */
+    pid_t spared;                /* one more that is left out in this way; 0: none */
     pid_t group;                 /* the command's process group, led by the command; 0: none yet */
     int leader;  /* pidfd of the command, -1: none; a later group of that number has another */
     bool reaped; /* the command was: a process of its number has taken that of an empty group */
@@ -47,25 +47,25 @@ struct tree {
     const struct process_list *callers; /* the supervisor's children at its start; NULL: none */
     const struct process_list *noted;   /* processes that were seen to descend from it */
     size_t noted_count;                 /* of lists */
-    struct process_list *asked;         /* those that TERM has reached are added; NULL: no matter */
-    struct moment kill_at; /* KILL is due then, and must not wait for another look; 0: never */
+    struct process_list *asked; /* those that get TERM are added to it; NULL: it is not kept */
+    struct moment kill_at;      /* KILL is due then, and must not wait for another look; 0: never */
 };
 
+/* Whether anything of a tree is there. */
 enum tree_state {
-    TREE_LIVE,
+    TREE_LIVE,   /* something was there */
     TREE_GONE,   /* nothing is left; but of a tree whose root is this process, one born while
                   * its parent ended may have been missed (kill_tree_signal()) */
     TREE_UNSEEN, /* not everything could be looked at, and nothing was found, or, by a look, only a
                   * process group that may be the command's */
 };
 
-/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. All but
- * KILL look only before "kill_at". A KILL goes to the command's group and to what was noted before
- * anything is listed, unless what they leave could not be found then. A CONT goes to the group as a
- * whole afterwards, too: of processes that are continued one by one, a Ctrl-Z in between would
- * leave some stopped. None is sent from "kill_at" on. */
+/* Sends "signo" to all of the tree but root and except; 0 only looks. Zombies are left out. Returns
+ * what was there; of a cgroup that was killed, what is left. A look for another signal than KILL
+ * ends at "kill_at", incomplete. No CONT is sent from "kill_at" on. */
 enum tree_state tree_signal(const struct tree *tree, int signo);
-/* The same only of the command's process group. Zombies count. */
+/* Sends "signo" to the command's process group; 0 only looks. Zombies count. Returns what was
+ * there. */
 enum tree_state tree_signal_group(const struct tree *tree, int signo);
 /* Signals a process that "parent" has started, and the process group that it leads; 0 only looks.
  * UNSEEN: it could not be looked at, and got no signal. */
@@ -74,5 +74,6 @@ enum tree_state tree_signal_child(struct procfs *procfs, pid_t parent, pid_t pid
 bool tree_is_visible(const struct tree *tree);
 /* Whether the command itself has ended and waits to be reaped by its supervisor. */
 bool tree_leader_ended(const struct tree *tree);
-/* All of the tree, also zombies, by their pids; false if not everything could be looked at. */
+/* Sets *list to all of the tree, also zombies, sorted by their pids; false if not everything could
+ * be looked at. */
 bool tree_list(const struct tree *tree, struct process_list *list);
