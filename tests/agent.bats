@@ -63,7 +63,7 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
-# As in a host that is suspended amid a release, more than the ten seconds pass for which rlock waits
+# As in a host that is suspended amid a release, more than the ten seconds pass that rlock waits
 # for one. It is continued first, and must not count them as its agent's.
 @test "H75 rlock and its agent stand still for long amid a release: it is waited for" {
     stay a k --lease 60s
