@@ -301,7 +301,9 @@ EOS
 }
 
 # The shell that becomes rlock has a background job. When the parent of another process of the
-# caller ends, that one becomes a child of rlock, as one that the command leaves does.
+# caller ends, for which $T/up is its sign, that one becomes a child of rlock, as one that the
+# command leaves does. Then only the supervisor is left to stop the command, and the server is
+# silent.
 @test "H128 the caller's own processes are not touched when the command is stopped" {
     with_jobs --lease 6s k -- worker "$LOG" a forever tree
     working a

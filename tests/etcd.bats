@@ -684,7 +684,8 @@ compact() { ctl compact "$(ctl get k -w json | grep -o '"revision":[0-9]*' | cut
     [[ $output == *'fine     compaction'* ]]
 }
 
-# page HEADING: that block of docs/etcd.md, with this member in the place of the page's.
+# page HEADING [N]: the N-th block under it in docs/etcd.md, into $T/block, with this member in the
+# place of the page's.
 page() {
     "$TESTS/page_blocks" etcd.md "$@" | sed "s|etcd://etcd1[^ ']*|$RLOCK_URL|; s|/etc/|$T/etc/|
         s|rlock: *\$|test$BATS_TEST_NUMBER/rlock:|" >"$T/block"
@@ -699,6 +700,7 @@ page() {
     chmod +x "$T/bin/etcdctl" "$T/nightly"
     cd "$T"
     export PATH=$T/bin:$PATH
+    # page HEADING [N] writes the N-th block under that heading to $T/block.
     page 'In two minutes' 1
     sh -e "$T/block"
     page 'In two minutes' 2

@@ -178,7 +178,7 @@ are_clients() {
 }
 
 # The numbers of calls are compared with those of a user with all rights, on a server without
-# scripts each time.
+# scripts each time. are_clients, without a word: no connection of the server has a name.
 @test "H20 a user without CLIENT SETNAME loses nothing: no word, no question more" {
     redis acl setuser nameless reset on '>pw' '~*' '&*' '+@all' -client
     redis config resetstat

@@ -278,8 +278,8 @@ status 64
 END
 }
 
-@test "where it is not installed there is one line, and a hint" {
-    cp "$RLOCK" "$T/rlock"
+@test "where rlock-top is not installed there is one line, and a hint" {
+    cp "$RLOCK" "$T/rlock" # into a directory that has no rlock-top
     [[ ! -e /usr/local/libexec/rlock/rlock-top ]] || skip "rlock-top is installed here"
     RLOCK=$T/rlock top <<'END'
 expect rlock: top: the program rlock-top is not installed\r\n

@@ -1,5 +1,12 @@
 /* The keeper's schedules: what it asks of a store and says to its owner, whatever is answered
- * when, and how far away the store is. */
+ * when, and how far away the store is.
+ *
+ * A row has the time to wait and the lease, in ms. The answers of the store follow, each a
+ * letter: "+" is granted, "-" refused, "?" unknown, and struct fake_store has the others. Then
+ * come the deeds of the owner, as at struct schedule: with "1000 r" it releases after a second.
+ * The last word says how that goes: calls with their answers, as "r+", and the news for the
+ * owner. In a call, a is a try, q and l one that queues or listens, r a renewal, f a release,
+ * and u one that takes care of requests under way. */
 #include "lock/keeper.h"
 
 #include "chance.h"

@@ -75,7 +75,8 @@ static void test_death(void)
     tap_ok(ms >= 1900 && ms <= 2100, "a process has ended: given up %d ms later", ms);
 }
 
-/* An agent that is let off lives for longer than all that does not die of KILL. */
+/* The agent of a nested run is let off, as it has a lock to release: while it lives, nothing is
+ * given up. */
 static void test_let_off(void)
 {
     struct moment now = {.ns = 1000 * NS_PER_SEC};
@@ -88,7 +89,8 @@ static void test_let_off(void)
     tap_ok(ms >= 1900 && ms <= 2100, "when they are not any more: given up %d ms later", ms);
 }
 
-/* Both guards were stopped after TERM, until KILL was due. */
+/* A command that is stopped takes TERM only once it is continued. Supervisor and agent were stopped
+ * between the two, until KILL was due: continued now, the command would run without its lock. */
 static void test_continued(void)
 {
     struct moment now = moment_now();

@@ -1,5 +1,9 @@
 /* The processes of a command's tree, in a /proc that is made of files: while its supervisor lives,
- * from lists of children and without them, and after its death. */
+ * from lists of children and without them, and after its death.
+ *
+ * make_world() makes that of the table: 120 is the command, 121 to 128 are its tree, 110 to 114 the
+ * caller's, 50 is a stranger. A signal is not sent but noted, as "kill 122" in "deeds"; there, "see
+ * in the list 50" means that all processes were listed. */
 #include "os/tree.h"
 
 #include <dirent.h>
