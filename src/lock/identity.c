@@ -9,9 +9,10 @@
 #include "base/percent.h"
 #include "base/strbuf.h"
 
-#define CODED_MAX (3 * IDENTITY_WORD_MAX)
-#define WORDS     5
+#define CODED_MAX (3 * IDENTITY_WORD_MAX) /* bytes of an encoded word */
+#define WORDS     5                       /* of an identity; notes follow */
 
+/* Whether it is a byte of a UTF-8 character, but not its first. */
 static bool is_continuation(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
@@ -23,6 +24,7 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value)
 
     if (length > IDENTITY_WORD_MAX) {
         length = IDENTITY_WORD_MAX;
+        /* A character has three such bytes at most. */
         while (length > IDENTITY_WORD_MAX - 3 && is_continuation(value[length]))
             length--;
         if (is_continuation(value[length])) /* not UTF-8: it has no boundaries */
@@ -32,8 +34,8 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value)
     word[length] = '\0';
 }
 
-/* Encodes a word. "-" as a word is encoded, as a bare "-" stands for nothing; "=" is, too, so that
- * no label looks like a note, for which scripts search. */
+/* Encodes a word for a line; a bare "-" stands for an empty one, so that "-" itself is encoded. "="
+ * is, too, so that no label looks like a note, for which scripts search. */
 static void word_print(const char *word, char coded[CODED_MAX + 1])
 {
     bool dash = strcmp(word, "-") == 0;
@@ -61,8 +63,8 @@ char *identity_print(const struct identity *who)
                         who->version, in, who->zone);
 }
 
-/* Decodes a word. Raw control characters were not written by identity_print(): such a word is
- * damaged. */
+/* Decodes a word of a line, of "length" bytes; "" if it is damaged: it has raw control characters,
+ * which identity_print() does not write, or cannot be decoded. */
 static void word_parse(const char *text, size_t length, char word[IDENTITY_WORD_MAX + 1])
 {
     char plain[IDENTITY_WORD_MAX + 8]; /* more than a word: identity_set() then cuts it well */
@@ -77,7 +79,7 @@ static void word_parse(const char *text, size_t length, char word[IDENTITY_WORD_
         identity_set(word, plain);
 }
 
-/* The number that is the text; 0 if it is none. */
+/* Returns the number that is the text; 0 if it is none, or larger than "most". */
 static int64_t number_parse(const char *text, size_t length, int64_t most)
 {
     int64_t number = 0;
@@ -92,8 +94,8 @@ char *identity_note(const char *line, const char *name, int64_t number)
     return strbuf_print("%s %s=%" PRId64, *line ? line : IDENTITY_UNKNOWN, name, number);
 }
 
-/* Returns the value of the note NAME=VALUE, and its size; NULL: there is none. Notes stand behind
- * the words of the identity. */
+/* Returns the value of the note NAME=VALUE in a line, still encoded, and its *size; NULL: there is
+ * none. Notes stand behind the words of the identity. */
 static const char *find_note(const char *text, size_t length, const char *name, size_t *size)
 {
     const char *end = text + length;

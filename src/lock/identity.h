@@ -20,8 +20,8 @@ struct identity {
     char label[IDENTITY_WORD_MAX + 1];
     long pid;         /* 0 when not known */
     char version[24]; /* of rlock */
-    /* Where the pid is a number of a process, as in one container of one host; "" when not known.
-     */
+    /* A hash of the host and its pid namespace, in which the pid counts, as that of a container; ""
+     * when not known. */
     char zone[IDENTITY_ZONE_SIZE];
 };
 
@@ -34,7 +34,8 @@ void identity_set(char word[IDENTITY_WORD_MAX + 1], const char *value);
 /* The note with its zone. */
 #define IDENTITY_NOTE_ZONE "in"
 
-/* Five words: host user pid command label; the version and the zone as notes. The caller frees. */
+/* Returns the line: five words, host user pid command label; the version and the zone as notes. The
+ * caller frees. */
 char *identity_print(const struct identity *who);
 
 /* Reads the line of identity_print() from "text" of "length" bytes. Foreign or damaged words are
@@ -49,6 +50,7 @@ char *identity_note(const char *line, const char *name, int64_t number);
  * a number. */
 int64_t identity_noted(const char *text, size_t length, const char *name);
 
-/* Copies the text of a note. False and "" if there is none. */
+/* Copies the decoded text of the note NAME in "text" of "length" bytes to "word". False and "" if
+ * there is none. */
 bool identity_noted_word(const char *text, size_t length, const char *name,
                          char word[IDENTITY_WORD_MAX + 1]);

@@ -1,4 +1,4 @@
-/* One lock's life. The states, and what leads out of each:
+/* The keeper: one lock's life. The states, and what leads out of each:
  *
  *   TRYING      An acquisition is under way, or due after a failure. Granted in time: HELD; granted
  *               late: CONFIRMING; refused: WAITING, or the end without "wait"; failed: again, or
@@ -172,34 +172,35 @@ static void send_acquire(struct keeper *keeper, enum listening listening);
 static void renew_lease(struct keeper *keeper);
 static void send_release(struct keeper *keeper);
 
+/* The time at which the present event has begun. */
 static struct moment now_of(const struct keeper *keeper)
 {
     return loop_now(keeper->loop);
 }
 
-/* Notes that a request that was not answered may still be executed, until its time is over, or at
- * any time. An earlier one may have had more time. */
+/* Notes, at each answer, whether its request may still be executed: until its time is over, or at
+ * any time. */
 static void note_in_flight(struct keeper *keeper, const struct answer *answer)
 {
-    if (answer->maybe_done)
+    if (answer->maybe_done) /* an earlier request may have more time */
         keeper->doubt.until = moment_max(keeper->doubt.until, keeper->until);
     keeper->doubt.unlimited |= answer->any_time;
 }
 
-/* Whether a request that was not answered may be granted, or has been. */
+/* Whether an acquisition that was not answered may be granted, or has been. */
 static bool may_be_granted(const struct keeper *keeper)
 {
     return keeper->doubt.state == STORE_MAY_GRANT;
 }
 
-/* Whether a request that no answer has reported may have been granted, or may be executed yet. */
+/* Whether any request that was not answered may be executed yet, or an acquisition has been. */
 static bool may_be_executed(const struct keeper *keeper)
 {
     return may_be_granted(keeper) || keeper->doubt.unlimited ||
            !moment_reached(keeper->doubt.until, now_of(keeper));
 }
 
-/* Notes the grants, for each key of the plan, and which of the keys were granted. */
+/* Notes what was granted. grants: one for each key of the plan. */
 static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
 {
     const struct acquire_request *plan = &keeper->plan.request;
@@ -208,8 +209,8 @@ static void note_grants(struct keeper *keeper, const struct lock_grant *grants)
     held_keys_choose(&keeper->granted, plan->keys, plan->key_count, keeper->grants);
 }
 
-/* Has the next renewal or release be about the keys that were granted; about all keys of the plan
- * if it is not known which, or if another grant may be under way. */
+/* Sets keeper->lock for the next renewal or release: to the keys that were granted, or to all keys
+ * of the plan if it is not known which, or if another grant may be under way. */
 static void choose_keys(struct keeper *keeper)
 {
     keeper->lock = keeper->plan.request;
@@ -227,8 +228,9 @@ static void start_operation(struct keeper *keeper, struct operation operation)
     store_start(keeper->store, &operation);
 }
 
-/* The request under way is answered. False if that does not count any more: all is over, or a
- * release has waited for it, and is sent now. */
+/* Called first with each answer to an acquisition or a renewal: the request is not under way any
+ * more. False if its answer does not count: all is over, or a release has waited for it, and is
+ * sent now. */
 static bool finish_request(struct keeper *keeper, const struct answer *answer)
 {
     keeper->busy = false;
@@ -245,16 +247,19 @@ static bool finish_request(struct keeper *keeper, const struct answer *answer)
     return false;
 }
 
+/* The latest refusal; an empty answer: there was none. */
 static const struct answer *refusal_of(const struct keeper *keeper)
 {
     return keeper->refusal ? &keeper->refusal->answer : &no_answer;
 }
 
+/* Whether the keeper's owner says that it cannot take a grant now (keeper_events). */
 static bool owner_is_absent(const struct keeper *keeper)
 {
     return keeper->events->absent && keeper->events->absent(keeper->arg);
 }
 
+/* Arms the timer for what the state asks for next: see on_timer(). */
 static void schedule_next(struct keeper *keeper, struct moment due)
 {
     loop_arm(keeper->loop, &keeper->next, due);
@@ -262,8 +267,7 @@ static void schedule_next(struct keeper *keeper, struct moment due)
 
 /* -- the end --------------------------------------------------------------------------------- */
 
-/* If the time for a release is over because this process stood still, gives it a little more: time
- * that it stood still was not there. */
+/* If the time for a release is over as this process stood still, gives it ANEW_NS more. */
 static void make_up_time(struct keeper *keeper)
 {
     struct moment now = now_of(keeper);
@@ -288,15 +292,16 @@ static void end_keeper(struct keeper *keeper)
     keeper->events->over(keeper->arg, &keeper->result);
 }
 
-/* Sets how the keeper ends. why: stays as it is until the end. */
+/* Sets how the keeper will end. why: borrowed until then. */
 static void set_result(struct keeper *keeper, enum keeper_ending ending, const struct answer *why)
 {
     keeper->result.ending = ending;
     keeper->result.why = why;
 }
 
-/* Releases the lock, if it is or may be held, until then, and ends. An operation under way ends
- * first, as its answer tells whether it is. */
+/* Enters RELEASING: releases what is or may be in the store, with attempts until "until", and ends,
+ * or tries for the lock again ("again"). A request under way is waited for, as its answer tells
+ * what is in the store. */
 static void start_release(struct keeper *keeper, struct moment until)
 {
     keeper->state = RELEASING;
@@ -307,7 +312,7 @@ static void start_release(struct keeper *keeper, struct moment until)
     if (!keeper->busy)
         send_release(keeper);
     else if (!keeper->again)
-        schedule_next(keeper, until);
+        schedule_next(keeper, until); /* go_without_answer() */
 }
 
 enum end_when {
@@ -315,12 +320,12 @@ enum end_when {
     END_AFTER_RELEASE, /* of what is, or may be, left there */
 };
 
-/* Whether a release must come first: the store may have a grant or a place that no answer has
- * reported, or may get one. That of a request that was executed at the last moment is there for a
- * lease. */
+/* Returns whether a release must come before the end: the store may have a grant or a place that no
+ * answer has reported, or may get one. */
 static enum end_when when_to_end(const struct keeper *keeper)
 {
     struct moment until = keeper->doubt.until;
+    /* The grant of a request that was executed at the last moment is there for a lease. */
     struct moment over = moment_plus(until, keeper->plan.request.lease);
     bool in_store = may_be_executed(keeper) || (until.ns && !moment_reached(over, now_of(keeper)));
 
@@ -338,7 +343,7 @@ static void end_with(struct keeper *keeper, enum keeper_ending ending, const str
         start_release(keeper, moment_plus(now_of(keeper), LEASE_LAST_CALL_NS));
 }
 
-/* Whether the result was set: a keeper that only releases has none. */
+/* Whether set_result() was called: KEEPER_RELEASED (0) is the result until then. */
 static bool result_is_known(const struct keeper *keeper)
 {
     return keeper->result.ending != KEEPER_RELEASED;
@@ -346,25 +351,26 @@ static bool result_is_known(const struct keeper *keeper)
 
 /* -- holding -------------------------------------------------------------------------------- */
 
+/* Tells the owner of the keeper that the lock is lost. */
 static void report_loss(struct keeper *keeper, const struct keeper_loss *loss)
 {
     keeper->loss_told = true;
     keeper->events->lost(keeper->arg, loss);
 }
 
-/* The lock is lost: says so. Entries that may be left are released when the owner of the keeper
- * asks for that, which may be of any of the plan's keys: where none of its own are left, a late
- * acquisition may be granted others. */
+/* Enters LOST, and tells the owner of the keeper, which has to call keeper_release(). */
 static void lose_lock(struct keeper *keeper, const struct keeper_loss *loss)
 {
     keeper->state = LOST;
+    /* The release will be of all the plan's keys: a late acquisition may be granted any of them. */
     keeper->granted.count = 0;
     loop_disarm(keeper->loop, &keeper->next);
     loop_disarm(keeper->loop, &keeper->end);
     report_loss(keeper, loss);
 }
 
-/* The lease has ended, and no renewal has come: says so with the latest failure. */
+/* The timer of the lease: it has ended, and no renewal was answered. The latest failure of the
+ * store says why. */
 static void on_lease_end(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
@@ -374,8 +380,8 @@ static void on_lease_end(struct loop_timer *timer)
                                             .text = outage_trouble(&keeper->outage)});
 }
 
-/* Whether the store's events matter while the lock is held: if it is renewed, or if the holder's
- * record promises that it hears requests for the lock. */
+/* Whether the store's pokes matter while the lock is held: it is renewed, or the holder's record
+ * promises that it hears requests for the lock. */
 static bool needs_events(const struct keeper *keeper)
 {
     const char *who = keeper->plan.request.who;
@@ -383,15 +389,14 @@ static bool needs_events(const struct keeper *keeper)
     return keeper->plan.renew || (who && identity_noted(who, strlen(who), LOCK_NOTE_HEARS) > 0);
 }
 
-/* When the next renewal is due: after a hand-over soon, as the renewal behind it confirms the
- * grant, and wakes waiters that can hold the lock together with this one; otherwise after a third
- * of the lease, or earlier where the store must be asked to listen. MOMENT_NEVER: none is. */
+/* Returns when the next renewal is due: after a third of the lease; earlier to confirm a hand-over,
+ * or to have the store listen for requests. MOMENT_NEVER: none is. */
 static struct moment renew_at(const struct keeper *keeper)
 {
     struct moment now = now_of(keeper), due = MOMENT_NEVER;
 
     if (keeper->handed && keeper->plan.request.mode == LOCK_EXCLUSIVE) {
-        /* Then a short command needs none. */
+        /* At a store where requests are in each other's way, a short command ends before it. */
         int64_t late = keeper->store->frugal ? moment_until(now, keeper->lease.end) / 3 : 0;
         if (late > LISTEN_AFTER_NS)
             late = LISTEN_AFTER_NS;
@@ -406,8 +411,7 @@ static struct moment renew_at(const struct keeper *keeper)
     return due;
 }
 
-/* Arms the end of the lease, and the next renewal. The throttle bounds the requests where each
- * answer says that the lease counts from long ago, so that the next renewal is due at once. */
+/* Arms the timers for the end of the lease, and for the next renewal. */
 static void schedule_renewal(struct keeper *keeper)
 {
     struct moment renewal = renew_at(keeper);
@@ -418,11 +422,11 @@ static void schedule_renewal(struct keeper *keeper)
     keeper->poked = false;
     if (renewal.ns == MOMENT_NEVER.ns)
         loop_disarm(keeper->loop, &keeper->next);
-    else
+    else /* a lease that counts from long ago makes it due at once, again and again */
         schedule_next(keeper, moment_max(renewal, throttle_next(&keeper->pace)));
 }
 
-/* Notes the lease that was granted: it may be shorter than requested. */
+/* Notes the lease of a grant: it may be shorter than requested. */
 static void take_lease(struct keeper *keeper, const struct answer *answer)
 {
     int64_t asked = keeper->plan.request.lease, granted = answer->granted.lease;
@@ -433,8 +437,9 @@ static void take_lease(struct keeper *keeper, const struct answer *answer)
     keeper->lease = (struct lease){lease_end(keeper->from, length), length};
 }
 
-/* Returns the identity of the owner, with a note of how long it has waited so far. */
-static const char *who_waited(struct keeper *keeper, int64_t waited)
+/* Returns the identity of the owner, with a note of how long (ns) it has waited so far. Valid until
+ * the next call. */
+static const char *identity_with_wait(struct keeper *keeper, int64_t waited)
 {
     const char *who = keeper->plan.request.who;
 
@@ -445,7 +450,7 @@ static const char *who_waited(struct keeper *keeper, int64_t waited)
     return keeper->who;
 }
 
-/* The lock is held: renews it from now on. */
+/* Enters HELD: tells the owner of the keeper, and renews the lock from now on. */
 static void begin_holding(struct keeper *keeper)
 {
     keeper->state = HELD;
@@ -454,7 +459,7 @@ static void begin_holding(struct keeper *keeper)
     keeper->events->held(keeper->arg, keeper->lease, keeper->grants);
 }
 
-/* Holds a lock that a process that died had acquired. */
+/* Enters HELD for a lock that another process had acquired, which has died. */
 static void continue_holding(struct keeper *keeper, const struct keeper_past *past)
 {
     keeper->state = HELD;
@@ -463,7 +468,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
     keeper->lease = past->lease;
     keeper->release_unanswered = past->released;
     note_grants(keeper, past->grants);
-    who_waited(keeper, past->waited);
+    identity_with_wait(keeper, past->waited);
     if (past->released)
         return; /* a lease that ends now is not lost: its user has left it */
     loop_arm(keeper->loop, &keeper->end, past->lease.end);
@@ -484,7 +489,8 @@ static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 
 #define HOLDER_SIZE 200
 
-/* Describes why the store refuses a renewal or a release. */
+/* Returns why the lock is lost, by the answer that refuses a renewal or a release. holder: room for
+ * the text of a new holder. The loss borrows both. */
 static struct keeper_loss loss_of(const struct keeper *keeper, const struct answer *answer,
                                   char holder[HOLDER_SIZE])
 {
@@ -523,7 +529,7 @@ static void on_renewed(void *arg, const struct answer *answer)
 
     note_in_flight(keeper, answer); /* a store that has forgotten the lock grants it anew */
     if (!finish_request(keeper, answer) || keeper->state != HELD)
-        return; /* lost meanwhile */
+        return; /* the lock was lost or released meanwhile */
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
@@ -544,8 +550,9 @@ static void on_renewed(void *arg, const struct answer *answer)
     }
 }
 
-/* Renews a held lock, or confirms a late grant. A lock whose lease is fixed (not plan.renew) keeps
- * its end: only requests for it are heard so. */
+/* Sends the renewal of a held lock, or one that confirms a late grant. done: takes the answer, or
+ * the failure at "until". The renewal of a lease that is fixed (not plan.renew) only has the store
+ * listen. */
 static void send_renewal(struct keeper *keeper, struct moment until, store_done *done)
 {
     struct renew_request *request = &keeper->request.renew;
@@ -572,19 +579,19 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
         (struct operation){.verb = VERB_RENEW, .renew = request, .until = until, .done = done});
 }
 
-/* ns until the command would have to end. */
+/* Returns how many ns are left until a command would have to end. */
 static int64_t time_left(const struct keeper *keeper)
 {
     return moment_until(now_of(keeper), lease_term_at(keeper->lease, keeper->plan.kill_after));
 }
 
-/* Sends a renewal. It may take as long as a request does under such a lease; but the lease of a
- * hand-over ends soon, so time for two more attempts must be left. */
+/* Renews a held lock now. */
 static void renew_lease(struct keeper *keeper)
 {
     int64_t timeout = lease_request_timeout(keeper->lease.length, keeper->round_trip);
     int64_t least = lease_request_timeout(0, keeper->round_trip), share = time_left(keeper) / 3;
 
+    /* The lease of a hand-over ends soon: time for two more attempts must be left. */
     if (keeper->handed && share <= timeout)
         timeout = share > least ? share : least;
     struct moment until = moment_plus(now_of(keeper), timeout);
@@ -593,8 +600,8 @@ static void renew_lease(struct keeper *keeper)
 
 /* -- trying and waiting ----------------------------------------------------------------------- */
 
-/* Ends as the lock was refused. A store that grants nothing at all (GRACE) has failed; a store with
- * another holder has not. */
+/* Ends the keeper as the lock was refused: not acquired; or failed, where the store grants nothing
+ * at all (GRACE). */
 static void end_refused(struct keeper *keeper, enum end_when when)
 {
     const struct answer *refusal = refusal_of(keeper);
@@ -604,51 +611,50 @@ static void end_refused(struct keeper *keeper, enum end_when when)
 }
 
 /* Returns when to ask again at the earliest, where a refusal says how long its reason lasts: grace,
- * a pause, or the lease of the first holder. 2 ms are for the store's whole milliseconds.
- * MOMENT_NEVER: it does not say. */
+ * a pause, or the lease of the first holder. MOMENT_NEVER: it does not say. */
 static struct moment refused_until(const struct keeper *keeper, const struct answer *refusal)
 {
     int64_t ms = refusal->cause == CAUSE_GRACE    ? refusal->grace_ms
                  : refusal->cause == CAUSE_CLOSED ? refusal->refused.opens_ms
                                                   : refusal->refused.left_ms;
+    /* 2 ms more, as the store counts in whole milliseconds. */
     struct moment over = moment_plus(now_of(keeper), (ms + 2) * NS_PER_MS);
 
     return ms > 0 ? moment_max(over, throttle_next(&keeper->pace)) : MOMENT_NEVER;
 }
 
-/* Waits for the next time to ask: a heartbeat, often enough to keep the place, and spread, so that
- * waiters do not ask together; earlier, if the caller is the first in the queue and the lock may be
- * free then; later, if the store was asked often lately. */
-static void wait_on(struct keeper *keeper)
+/* Enters WAITING, until the next heartbeat is due, or the user's time is up. */
+static void wait_in_queue(struct keeper *keeper)
 {
     const struct answer *refusal = refusal_of(keeper);
+    /* Often enough to keep the place, and spread, so that waiters do not ask together. */
     int64_t beat = refusal->refused.next_call_ms * NS_PER_MS / BEATS_IN_A_PLACE;
     if (beat < HEARTBEAT_NS || keeper->disturbed)
         beat = HEARTBEAT_NS;
     struct moment due = moment_plus(now_of(keeper), jitter_spread(beat, beat / SPREAD));
 
-    if (refusal->refused.position == 1)
+    if (refusal->refused.position == 1) /* the first in the queue asks when the lock may be free */
         due = moment_min(due, refused_until(keeper, refusal));
     due = moment_max(due, throttle_next(&keeper->pace));
     keeper->state = WAITING;
     schedule_next(keeper, moment_min(due, keeper->plan.wait_until));
 }
 
-/* Tries again then, or at the end of the wait. */
+/* Enters TRYING, to send an acquisition then, or at the end of the wait. */
 static void try_again_at(struct keeper *keeper, struct moment again)
 {
     keeper->state = TRYING;
     schedule_next(keeper, keeper->plan.wait ? moment_min(again, keeper->plan.wait_until) : again);
 }
 
-/* Takes a refusal: waits, asks once more so that the store listens, or ends. An owner that ends
- * leaves no place in the queue, which would keep others waiting. A user who does not wait for locks
- * waits for a store that grants nothing yet (GRACE) as for one that is away. */
+/* Takes a refusal: waits; or asks once more, with a request that listens; or ends. */
 static void take_refusal(struct keeper *keeper, const struct answer *answer)
 {
-    bool placed = refusal_of(keeper)->refused.position > 0;
+    bool placed = refusal_of(keeper)->refused.position > 0; /* in the queue, before this answer */
     struct moment again = refused_until(keeper, answer);
     struct moment server_wait = moment_plus(keeper->began, keeper->plan.server_wait);
+    /* A user who does not wait for locks waits for a store that grants nothing yet as for one that
+     * is away. */
     bool outlasts_grace =
         !keeper->plan.wait && answer->cause == CAUSE_GRACE && !moment_reached(server_wait, again);
 
@@ -667,16 +673,17 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
                answer->cause == CAUSE_DONE) {
         end_refused(keeper, when_to_end(keeper));
     } else if (moment_reached(keeper->plan.wait_until, now_of(keeper))) {
-        end_refused(keeper, END_AFTER_RELEASE);
+        end_refused(keeper, END_AFTER_RELEASE); /* its place would keep others waiting */
     } else if (!keeper->lock.listen) {
         send_acquire(keeper, LISTENING);
     } else {
         keeper->events->waiting(keeper->arg, answer);
-        wait_on(keeper);
+        wait_in_queue(keeper);
     }
 }
 
-/* Returns when a request times out: after ns, and not long after the user stops waiting. */
+/* Returns when a request that is sent now times out: after ns, and not long after the user stops
+ * waiting. */
 static struct moment request_deadline(const struct keeper *keeper, int64_t ns)
 {
     struct moment now = now_of(keeper), until = moment_plus(now, ns);
@@ -686,7 +693,7 @@ static struct moment request_deadline(const struct keeper *keeper, int64_t ns)
     return moment_min(until, lease_last_call(now, keeper->plan.wait_until));
 }
 
-/* Whether the wait is over. late: by so many ns at least. */
+/* Whether the time that the user waits for the lock is over, for "late" ns at least. */
 static bool time_is_up(const struct keeper *keeper, int64_t late)
 {
     struct moment end = moment_plus(keeper->plan.wait_until, late);
@@ -694,22 +701,24 @@ static bool time_is_up(const struct keeper *keeper, int64_t late)
     return keeper->plan.wait && moment_reached(end, now_of(keeper));
 }
 
-/* Notes a failure, and judges whether to try again. A server that takes no more clients is waited
- * for as the lock is: others hold what it lacks. */
-static bool judge_failure(struct keeper *keeper, const struct answer *failure)
+/* Whether to try again after a failure. */
+static bool may_try_again(struct keeper *keeper, const struct answer *failure)
 {
     struct moment now = now_of(keeper);
 
+    /* A server that takes no more clients is waited for as the lock is: others hold what it
+     * lacks. */
     if (failure->full && keeper->plan.wait)
         outage_full(&keeper->outage, now);
     return !time_is_up(keeper, 0) && (!failure->full || keeper->plan.wait) &&
            outage_may_pass(&keeper->outage, now, failure);
 }
 
-/* Takes an answer that says nothing of the lock: tries again if the outage allows that, or ends. */
+/* Takes an answer that says nothing of the lock (UNKNOWN): tries again, and tells the user of the
+ * store's trouble; or ends. */
 static void take_failure(struct keeper *keeper, const struct answer *answer)
 {
-    if (judge_failure(keeper, answer))
+    if (may_try_again(keeper, answer))
         try_again_at(keeper, outage_note(&keeper->outage, now_of(keeper), answer));
     else
         end_with(keeper, KEEPER_FAILED, outage_give_up(&keeper->outage, now_of(keeper), answer),
@@ -718,20 +727,22 @@ static void take_failure(struct keeper *keeper, const struct answer *answer)
 
 static void on_confirmed(void *arg, const struct answer *answer);
 
-/* How many ns an answer may take so that its grant is of use. */
-static int64_t worth_waiting(const struct keeper *keeper)
+/* Returns how many ns an answer may take so that its grant is of use. */
+static int64_t longest_useful_answer(const struct keeper *keeper)
 {
     return lease_round_trip_most(keeper->lease.length, keeper->plan.renew);
 }
 
-/* Ends, as the store is too far away for such a lease: it would be over when its grant arrives,
- * or could not be renewed in time. The answer that has not come takes longer than it was waited
- * for. */
+/* Ends, as the store is too far away for such a lease: it would be over when its grant arrives, or
+ * could not be renewed in time. Tells by result.far how long a round trip is, and which lease would
+ * do. */
 static void end_too_far(struct keeper *keeper)
 {
     static const struct answer unfit = {.cause = CAUSE_UNFIT};
     bool granted_less = keeper->lease.length != keeper->plan.request.lease;
-    int64_t waited = worth_waiting(keeper), trip = keeper->took > waited ? keeper->took : waited;
+    /* An answer that has not come takes longer than it was waited for. */
+    int64_t waited = longest_useful_answer(keeper),
+            trip = keeper->took > waited ? keeper->took : waited;
 
     keeper->result.far.round_trip = trip;
     keeper->result.far.lease = keeper->lease.length;
@@ -739,35 +750,35 @@ static void end_too_far(struct keeper *keeper)
     end_with(keeper, KEEPER_FAILED, &unfit, END_AFTER_RELEASE);
 }
 
-/* Takes a grant: holds it, or releases it if its owner is absent. A late grant is renewed before it
- * is trusted: perhaps it was the connection's first request, or this process was stopped. A grant
- * that counts from long before its request is not late. */
+/* Takes a grant: holds the lock; or renews it first, if the grant is late: perhaps its request was
+ * the connection's first one, or this process was stopped; or releases it, if its owner is
+ * absent. */
 static void take_grant(struct keeper *keeper, const struct answer *answer)
 {
     take_lease(keeper, answer);
-    int64_t worth = worth_waiting(keeper);
+    int64_t worth = longest_useful_answer(keeper);
     if (owner_is_absent(keeper)) {
         keeper_restart(keeper);
     } else if (moment_until(keeper->from, now_of(keeper)) <= worth) {
         begin_holding(keeper);
     } else if (keeper->took > worth && ++keeper->late == LATE_MAX) {
         end_too_far(keeper);
-    } else {
+    } else { /* also if its answer was quick, and the lease counts from long before */
         keeper->state = CONFIRMING;
         send_renewal(keeper, request_deadline(keeper, worth), on_confirmed);
     }
 }
 
-/* The renewal of a late grant was not answered: the lock may be held all the same. Tries again; the
- * user is not told of one slow answer. */
-static void not_confirmed(struct keeper *keeper, const struct answer *answer)
+/* The renewal of a late grant was not answered (UNKNOWN): tries for the lock again, or ends. */
+static void take_unconfirmed(struct keeper *keeper, const struct answer *answer)
 {
+    /* The user is not told of one slow answer. */
     bool slow = answer->cause == CAUSE_UNREACHABLE && answer->maybe_done;
 
-    keeper->doubt.state = STORE_MAY_GRANT;
+    keeper->doubt.state = STORE_MAY_GRANT; /* the lock may be held all the same */
     if (slow && ++keeper->late == LATE_MAX) {
         end_too_far(keeper);
-    } else if (slow && judge_failure(keeper, answer)) {
+    } else if (slow && may_try_again(keeper, answer)) {
         try_again_at(keeper, outage_pause(&keeper->outage, now_of(keeper)));
     } else {
         take_failure(keeper, answer);
@@ -792,16 +803,16 @@ static void on_confirmed(void *arg, const struct answer *answer)
     } else if (answer->verdict == VERDICT_REFUSED) {
         send_acquire(keeper, NOT_LISTENING);
     } else {
-        not_confirmed(keeper, answer);
+        take_unconfirmed(keeper, answer);
     }
 }
 
-/* Takes the answer to an acquisition. First it is noted what the store may hold now, even if the
- * keeper is not interested in the answer any more. */
+/* Takes the answer to an acquisition. */
 static void on_acquired(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
 
+    /* The possible contents of the store are noted even if the answer does not count any more. */
     note_in_flight(keeper, answer);
     keeper->refused = answer->verdict == VERDICT_REFUSED;
     if (answer->maybe_done)
@@ -825,7 +836,7 @@ static void on_acquired(void *arg, const struct answer *answer)
         if (answer->cause == CAUSE_REVOKED) {
             /* An older request was granted, and the lock was asked for since, or some of the keys
              * were taken away. Nothing runs under it. It has to be gone before it is acquired
-             * again, so there is as much time for that as for an acquisition. */
+             * again, so the release has as much time as an acquisition. */
             keeper->again = true;
             start_release(keeper, moment_plus(now_of(keeper), keeper->plan.connect_timeout));
         } else {
@@ -836,23 +847,22 @@ static void on_acquired(void *arg, const struct answer *answer)
     }
 }
 
-/* Stops asking, as the owner is absent. A waiter without heartbeats is passed by those behind it,
- * and may return to its place. A request that was not answered may still be executed: its grant is
- * released when that is over. */
+/* Enters PAUSED, as the owner is absent: no acquisition is sent. A waiter without heartbeats is
+ * passed by those behind it, and may return to its place. */
 static void pause_trying(struct keeper *keeper)
 {
     keeper->state = PAUSED;
     loop_disarm(keeper->loop, &keeper->next);
-    if (may_be_granted(keeper))
+    if (may_be_granted(keeper)) /* that grant is released when the request's time is over */
         schedule_next(keeper, keeper->doubt.until);
     else if (refusal_of(keeper)->cause != CAUSE_NONE)
         schedule_next(keeper, keeper->plan.wait_until);
 }
 
-/* Asks for the lock once more. It listens if it is going to wait at a store that has answered: the
- * first answer must not take another round trip. */
+/* Sends an acquisition after an earlier one. */
 static void send_another(struct keeper *keeper)
 {
+    /* At a store that has answered, a waiter most likely waits on: that saves a round trip. */
     bool listens = keeper->outage.contacted && keeper->plan.wait;
 
     send_acquire(keeper, listens ? LISTENING : NOT_LISTENING);
@@ -864,17 +874,17 @@ void keeper_resume(struct keeper *keeper)
         send_another(keeper);
 }
 
-/* Gives up the turn, which may be that of an absent owner, whose place in the queue then keeps all
- * others out: the place is released, and returned to the owner later if the store can. */
+/* The store has poked an absent owner, whose turn it may be: releases its place in the queue, which
+ * would keep all others out. The owner gets the place again later, if the store can. */
 static void step_aside(struct keeper *keeper)
 {
     keeper->called = false;
     keeper_restart(keeper);
 }
 
-/* Asks for the lock; not for an absent owner. A first try does not listen: at most stores it costs
- * less, and most are granted. After a refusal, and with every heartbeat, one that listens follows,
- * so that no release goes unnoticed. */
+/* Enters TRYING, and sends an acquisition; PAUSED for an absent owner. The first one does not
+ * listen: at most stores that costs less, and most are granted. After a refusal, and with every
+ * heartbeat, one that listens follows, so that no release goes unnoticed. */
 static void send_acquire(struct keeper *keeper, enum listening listening)
 {
     if (owner_is_absent(keeper)) {
@@ -891,7 +901,7 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
 
     *request = keeper->plan.request;
     request->waited = moment_until(keeper->began, now);
-    request->who = who_waited(keeper, request->waited);
+    request->who = identity_with_wait(keeper, request->waited);
     request->queue = keeper->plan.wait;
     request->listen = listening == LISTENING || (request->queue && keeper->store->frugal);
     request->replace &= !keeper->replaced;
@@ -914,8 +924,8 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
 
 /* -- releasing ------------------------------------------------------------------------------- */
 
-/* Continues after a release. Nothing of the owner's is left in the store, as far as can be told:
- * the end, or another acquisition if "again" asks for it. */
+/* A release is done, or has failed, or was not needed: ends the keeper, or acquires the lock anew
+ * if "again" asks for it. */
 static void end_release(struct keeper *keeper)
 {
     /* A release that was not answered may still be executed: nothing is acquired before that time
@@ -937,9 +947,8 @@ static void end_release(struct keeper *keeper)
         send_acquire(keeper, NOT_LISTENING);
 }
 
-/* Reports that the lock was lost before it was released: it was not there any more, and no earlier
- * release can have freed it, as the store says who took it away, or that release was answered.
- * After the end of the lease it is not lost, as its user has left it before. */
+/* A release has not found the lock, or not all of its keys: reports that it was lost before, unless
+ * an earlier release may have freed it. */
 static void report_release_loss(struct keeper *keeper, const struct answer *answer)
 {
     static const struct answer late = {.cause = CAUSE_NOT_HOLDER,
@@ -949,6 +958,7 @@ static void report_release_loss(struct keeper *keeper, const struct answer *answ
 
     if (keeper->loss_told || (keeper->release_unanswered && !answer->refused.revoked))
         return;
+    /* After the end of the lease it is not lost, as its user has left it before. */
     if (!answer->refused.revoked && moment_reached(keeper->lease.end, now_of(keeper))) {
         set_result(keeper, KEEPER_UNRELEASED, &late);
         return;
@@ -958,8 +968,8 @@ static void report_release_loss(struct keeper *keeper, const struct answer *answ
     report_loss(keeper, &loss);
 }
 
-/* Takes the answer to a release. One without an answer is repeated until its time is over; then it
- * has failed. */
+/* Takes the answer to a release. A release that is not answered is repeated until its time is over;
+ * then it has failed. */
 static void on_released(void *arg, const struct answer *answer)
 {
     struct keeper *keeper = arg;
@@ -981,8 +991,8 @@ static void on_released(void *arg, const struct answer *answer)
             return;
         }
         if (keeper->again && answer->cause == CAUSE_DENIED) {
-            end_with(keeper, KEEPER_FAILED, answer,
-                     END_AT_ONCE); /* it is never free for another try */
+            /* The lock is never free for another try. */
+            end_with(keeper, KEEPER_FAILED, answer, END_AT_ONCE);
             return;
         }
         /* The store fails now: whether others hold the lock is not known. */
@@ -996,7 +1006,7 @@ static void on_released(void *arg, const struct answer *answer)
     end_release(keeper);
 }
 
-/* Returns the request that releases the lock, and says how its use has ended. */
+/* Returns the request that releases "lock", and says how its use has ended. */
 static struct release_request release_of(const struct keeper *keeper,
                                          const struct acquire_request *lock)
 {
@@ -1009,15 +1019,15 @@ static struct release_request release_of(const struct keeper *keeper,
     return request;
 }
 
-/* Whether nothing is released: a lock that the owner had before stays, unless the store has said
- * that the owner lacks it. */
+/* Whether the lock must stay in the store: the owner had it before this keeper (request.had), and
+ * the store has not said otherwise. */
 static bool leaves_lock(const struct keeper *keeper)
 {
     return keeper->plan.request.had && !keeper->refused;
 }
 
-/* Sends a release, unless nothing can be in the store, or what is there should stay. until: of this
- * attempt; release_until: of all of them. */
+/* Sends a release, or ends the release at once, if nothing can be in the store, or what is there
+ * should stay. */
 static void send_release(struct keeper *keeper)
 {
     struct release_request *request = &keeper->request.release;
@@ -1045,15 +1055,15 @@ static void send_release(struct keeper *keeper)
 
 /* -- timers and the store's events ------------------------------------------------------------- */
 
-/* The request that was under way when the user cancelled is not answered: leaves it. Over a
- * connection that is up, all is released at once; otherwise there may be time for another
- * connection. */
+/* In RELEASING, the request that was under way is not answered in time: gives it up, and releases
+ * what it may leave. */
 static void go_without_answer(struct keeper *keeper)
 {
     static const struct answer silence = {.cause = CAUSE_UNREACHABLE, .text = "no answer in time"};
     struct release_request request = release_of(keeper, &keeper->plan.request);
 
     request.uncertain = true;
+    /* Over a connection that is up, without an answer; else there may be time for another one. */
     enum release_sent sent =
         leaves_lock(keeper) ? RELEASE_SENT : store_release_nowait(keeper->store, &request);
     keeper->busy = false;
@@ -1069,13 +1079,12 @@ static void go_without_answer(struct keeper *keeper)
         send_release(keeper);
 }
 
-/* The next thing is due; which one depends on the state. During a request only a release stops
- * waiting for its answer: others have the deadline of the operation. */
+/* The timer: does what is due in this state. */
 static void on_timer(struct loop_timer *timer)
 {
     struct keeper *keeper = timer->owner;
 
-    if (keeper->busy) {
+    if (keeper->busy) { /* a request has its own deadline, but a release does not wait for it */
         if (keeper->state == RELEASING)
             go_without_answer(keeper);
         return;
@@ -1090,17 +1099,17 @@ static void on_timer(struct loop_timer *timer)
             send_acquire(keeper, LISTENING);
         break;
     case PAUSED:
-        if (may_be_granted(keeper)) {
+        if (may_be_granted(keeper)) { /* its time is over: see pause_trying() */
             keeper->doubt.state = STORE_HAS_TOLD;
             keeper_restart(keeper);
-        } else {
+        } else { /* the user's time is up */
             end_refused(keeper, END_AFTER_RELEASE);
         }
         break;
     case TRYING: send_another(keeper); break;
     case HELD:
         if (keeper->on_hold)
-            keeper->poked = true;
+            keeper->poked = true; /* keeper_allow_renewals() renews it */
         else
             renew_lease(keeper);
         break;
@@ -1111,12 +1120,11 @@ static void on_timer(struct loop_timer *timer)
     }
 }
 
-/* Asks the store at once, as far as the throttle allows; while renewals are on hold, as soon as
- * that ends. */
+/* The store pokes: asks it at once, as far as the throttle allows; in PAUSED, gives up the turn. A
+ * poke during a request is noted for when that is answered. */
 static void on_poked(void *arg)
 {
     struct keeper *keeper = arg;
-
     struct moment next = throttle_next(&keeper->pace);
     bool held = keeper->state == HELD && needs_events(keeper);
     bool paused = keeper->state == PAUSED && keeper->doubt.state != STORE_IS_EMPTY;
@@ -1128,7 +1136,7 @@ static void on_poked(void *arg)
     keeper->called = !held;
     if (paused)
         step_aside(keeper);
-    else if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper)))
+    else if ((held && keeper->on_hold) || !moment_reached(next, now_of(keeper))) /* not yet */
         schedule_next(keeper, moment_min(keeper->next.due, next));
     else if (held)
         renew_lease(keeper);
@@ -1136,8 +1144,8 @@ static void on_poked(void *arg)
         send_acquire(keeper, NOT_LISTENING);
 }
 
-/* Takes a grant by message, which counts from the heartbeat before it. The renewal that is due soon
- * confirms it. */
+/* The store hands the lock over: holds it, if there is time for a renewal, due soon, that confirms
+ * it; otherwise asks the store. The lease counts from the heartbeat before. */
 static void on_handed(void *arg, const struct answer *grant)
 {
     struct keeper *keeper = arg;
@@ -1149,7 +1157,6 @@ static void on_handed(void *arg, const struct answer *grant)
     if (owner_is_absent(keeper)) {
         keeper_restart(keeper);
     } else if (time_left(keeper) >= (trips > CONFIRM_NS ? trips : CONFIRM_NS)) {
-        /* The first renewal can be answered in time. */
         keeper->handed = true;
         keeper->unheard = 0;
         note_grants(keeper, grant->granted.grants);
@@ -1162,7 +1169,8 @@ static void on_handed(void *arg, const struct answer *grant)
 
 static const struct store_events store_events = {on_poked, on_handed};
 
-/* Makes a keeper, and begins to count the time that the store may take for its first answer. */
+/* Makes a keeper, which has not sent anything yet. The time that the store may take for its first
+ * answer begins. */
 static struct keeper *make_keeper(struct loop *loop, struct store *store,
                                   const struct keeper_plan *plan,
                                   const struct keeper_events *events, void *arg)
@@ -1272,13 +1280,11 @@ void keeper_cancel(struct keeper *keeper, struct moment until)
         schedule_next(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
 }
 
-/* Releases what may be held, and then tries anew. An absent owner does not wait for the lock: there
- * is time to release it. */
 void keeper_restart(struct keeper *keeper)
 {
     struct moment until = moment_plus(now_of(keeper), LEASE_LAST_CALL_NS);
 
-    if (owner_is_absent(keeper))
+    if (owner_is_absent(keeper)) /* it waits for nothing: there is time to release the lock */
         until = moment_max(until, lease_end(keeper->sent, keeper->plan.request.lease));
     keeper->again = true;
     start_release(keeper, until);

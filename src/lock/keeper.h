@@ -16,7 +16,7 @@ struct keeper_plan {
     /* The same owner acquires elsewhere, too: on other hosts, or after this one was started again.
      */
     bool reused;
-    int64_t at_least;         /* ns: of the release of a lock that was used */
+    int64_t at_least;         /* ns for which a lock that was used stays after its acquisition */
     bool wait;                /* false: one try */
     struct moment wait_until; /* MOMENT_NEVER: for ever */
     bool renew;
@@ -97,7 +97,7 @@ struct keeper_events {
 };
 
 /* Begins to acquire. plan: copied, its texts borrowed. The store and the events are borrowed, too;
- * the keeper becomes the listener of the store. */
+ * the keeper becomes the listener of the store. Release with keeper_free(). */
 struct keeper *keeper_start(struct loop *loop, struct store *store, const struct keeper_plan *plan,
                             const struct keeper_events *events, void *arg);
 /* Continues for another process that has died: waits for the lock, in the same place of the queue;
@@ -107,18 +107,18 @@ struct keeper *keeper_take_over(struct loop *loop, struct store *store,
                                 const struct keeper_events *events, void *arg);
 void keeper_free(struct keeper *keeper);
 
-/* Returns why the store has failed lately; "": it has not. */
+/* Returns the text of the store's latest failure; "": it has answered since, or never failed. */
 const char *keeper_trouble(const struct keeper *keeper);
 
-/* Renews now instead of when it is due. */
+/* Renews a held lock now instead of when that is due; "extended" or "lost" tells. */
 void keeper_verify(struct keeper *keeper);
-/* From now on no renewal is sent; the lease runs out. */
+/* From now on no renewal is sent when one is due; the lease runs out. */
 void keeper_hold_renewals(struct keeper *keeper);
-/* Ends that; a renewal that has been due meanwhile is sent now. */
+/* Ends keeper_hold_renewals(); a renewal that has been due meanwhile is sent now. */
 void keeper_allow_renewals(struct keeper *keeper);
-/* Releases the lock; "over" follows, at "until" at the latest, or soon after a stand-still that
- * lasted beyond it. end: how the command ended, so that plan.at_least counts unless the lock was
- * lost; NULL: there was no command, and the lock is free at once. */
+/* Releases the lock, with attempts until "until"; "over" follows, at "until" at the latest, or soon
+ * after a stand-still that lasted beyond it. end: how the command ended, so that plan.at_least
+ * counts unless the lock was lost; NULL: there was no command, and the lock is free at once. */
 void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end);
 /* Stops waiting, or releases an unused lock; "over" follows as above. */
 void keeper_cancel(struct keeper *keeper, struct moment until);

@@ -6,7 +6,7 @@
 
 #define KEY_MAX_BYTES 512
 
-/* NULL when "key" may name a lock: 1 to 512 bytes of valid UTF-8 without white space, control
+/* Returns NULL if "key" may name a lock: 1 to 512 bytes of valid UTF-8 without white space, control
  * characters, '{' or '}'. Otherwise what is wrong with it, as "is empty", "is longer than 512
  * bytes", … (a constant). The same rule holds for a prefix. */
 const char *key_fault(const char *key);
@@ -15,14 +15,15 @@ const char *key_fault(const char *key);
 bool key_is_glob(const char *text);
 /* False only where no key is known to match both patterns: they begin with other letters. */
 bool key_globs_may_meet(const char *one, const char *other);
-/* The key that a pattern without wildcards stands for: a\*b is a*b. The caller frees. */
+/* Returns the key that a pattern without wildcards stands for: a\*b is a*b. The caller frees. */
 char *key_from_pattern(const char *pattern);
-/* The pattern that matches only this key. The caller frees. */
+/* Returns the pattern that matches only this key. The caller frees. */
 char *key_to_pattern(const char *key);
 
-/* The store's name of a lock: PREFIX:{KEY}. The braces make the key the Cluster hash tag. The
- * caller frees. */
+/* Returns the store's name of a lock: PREFIX:{KEY}. The braces make the key the Cluster hash tag.
+ * The caller frees. */
 char *key_in_store(const char *prefix, const char *key);
 
-/* KEY out of PREFIX:{KEY}, or NULL if the name is of another form. The caller frees. */
+/* Returns KEY out of PREFIX:{KEY}; NULL if the name is of another form, or for want of memory. The
+ * caller frees. */
 char *key_from_store(const char *prefix, const char *name);

@@ -1,14 +1,14 @@
 #include "lock/lease.h"
 
-/* How far two clocks may drift apart within a lease. The 2 ms are for the store's whole
- * milliseconds and for very short leases. */
+/* Returns by how many ns two clocks may drift apart within a lease. The 2 ms are for the store's
+ * whole milliseconds and for very short leases. */
 static int64_t drift_margin(int64_t lease)
 {
     return lease / 100 + 2 * NS_PER_MS;
 }
 
-/* The time to send a KILL and for the tree to be gone on a busy machine: half a second, less for a
- * short lease. */
+/* Returns how many ns it may take to send a KILL and for the tree to be gone on a busy machine:
+ * half a second, less for a short lease, more for one of more than 25 s. */
 static int64_t kill_margin(int64_t lease)
 {
     int64_t least = lease / 10, share = lease / 50;
@@ -29,6 +29,7 @@ int64_t lease_rest(struct moment now, struct moment end)
 {
     int64_t left = moment_until(now, end);
 
+    /* The inverse of lease_end(), by drift_margin(); rounded down. */
     return left > 0 ? (left + 2 * NS_PER_MS) / 99 * 100 : 0;
 }
 
@@ -44,8 +45,8 @@ struct moment lease_kill_at(struct lease lease)
 
 struct moment lease_term_at(struct lease lease, int64_t kill_after)
 {
-    /* Two thirds for a round trip of a third and the one before it, and some time for the way to
-     * the command. */
+    /* renewing: two thirds, for a renewal that takes a third and the one before it, and some time
+     * for the way to the command. */
     int64_t length = lease.length, renewing = length / 10 * 7, most = length / 4;
     int64_t until_kill = length - drift_margin(length) - kill_margin(length);
 

@@ -9,12 +9,12 @@
 #include "base/mem.h"
 #include "lock/lease.h"
 
-/* A shorter absence is not worth a message; nor is silence that may be a long way: two round trips
- * come before the first answer, and more with TLS. */
+/* At the start, a shorter absence is not worth a message; nor is a shorter silence, which may be
+ * that of a long way: two round trips come before the first answer, and more with TLS. */
 #define ABSENCE_NS (1 * NS_PER_SEC)
 #define SILENCE_NS (3 * NS_PER_SEC)
 
-/* The outage has lasted long enough to tell the user of it. */
+/* The timer of the start: the store has been away for so long that the user is told. */
 static void tell_start(struct loop_timer *timer)
 {
     static const struct answer silence = {.verdict = VERDICT_UNKNOWN,
@@ -67,6 +67,7 @@ void outage_answered(struct outage *outage, struct moment now)
         outage->events->recovered(outage->arg, moment_until(outage->since, now));
 }
 
+/* Whether the failure may end by itself: the store is away. */
 static bool is_away(const struct answer *why)
 {
     return cause_may_pass(why->cause) && !why->nowhere;
@@ -83,16 +84,16 @@ bool outage_may_pass(const struct outage *outage, struct moment now, const struc
     return why->cause != CAUSE_DENIED && (!over || (outage->patient && is_away(why)));
 }
 
-/* The reason in an error's text. "cannot reach URL: WHY" and "URL: WHY" are one reason as long as
- * there is no contact: a server that goes away may be silent first, then reset connections, and
- * then refuse them. */
-static uint64_t reason_of(const struct answer *why)
+/* Returns a hash of the reason in a failure's text. Where there is no contact, the same URL is the
+ * same reason, in "cannot reach URL: WHY" or "URL: WHY": a server that goes away may be silent
+ * first, then reset connections, and then refuse them. */
+static uint64_t hash_reason(const struct answer *why)
 {
     static const char absent[] = "cannot reach ";
     const char *text = why->text;
     size_t length = strlen(text);
 
-    if (cause_lacks_contact(why->cause)) {
+    if (cause_lacks_contact(why->cause)) { /* the URL: up to the last ": " */
         text += strncmp(text, absent, strlen(absent)) == 0 ? strlen(absent) : 0;
         length = strlen(text);
         for (const char *at = text; (at = strstr(at, ": ")); at++)
@@ -101,11 +102,11 @@ static uint64_t reason_of(const struct answer *why)
     return hash_add(HASH_START, text, length);
 }
 
-/* Notes why the store is out of reach, so that each reason is told once in an outage. Returns false
- * if this one was told. Reasons beyond the limit count as told. */
+/* Notes the reason of a failure, so that each is told once in an outage. False if this one was
+ * told, or as many as the limit were. */
 static bool note_reason(struct outage *outage, const struct answer *why)
 {
-    uint64_t reason = reason_of(why);
+    uint64_t reason = hash_reason(why);
 
     for (size_t i = 0; i < outage->reason_count; i++)
         if (outage->reasons[i] == reason)
@@ -126,7 +127,7 @@ static void note_failure(struct outage *outage, const struct answer *why)
 
 struct moment outage_note(struct outage *outage, struct moment now, const struct answer *why)
 {
-    bool explains = !*outage_trouble(outage);
+    bool explains = !*outage_trouble(outage); /* the user was told of silence only */
 
     if (!outage->latest)
         outage->latest = mem_zeroed(sizeof *outage->latest);
@@ -140,7 +141,7 @@ struct moment outage_note(struct outage *outage, struct moment now, const struct
         outage->user_told = true;
         if (note_reason(outage, why))
             outage->events->trouble(outage->arg, why);
-        if (why->grace_ms > 0)
+        if (why->grace_ms > 0) /* the store means to serve again then */
             outage->until = moment_plus(now, why->grace_ms * NS_PER_MS + outage->longest);
     } else if (!outage->user_told) {
         loop_arm(outage->loop, &outage->start, moment_plus(outage->since, ABSENCE_NS));

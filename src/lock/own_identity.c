@@ -16,14 +16,15 @@
 #define PACKAGE_VERSION ""
 #endif
 
+/* Returns the value of an environment variable; NULL: it is not set, or empty. */
 static const char *variable_text(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* Sets the user's name. The password database comes last: it may be a slow directory service, and
- * even a file takes a tenth of a millisecond. */
+/* Sets the user's name, or, where none is known, the number. The password database comes last: it
+ * may be a slow directory service, and even a file takes a tenth of a millisecond. */
 static void set_user(struct identity *who)
 {
     const char *name = variable_text("USER");

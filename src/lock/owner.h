@@ -7,10 +7,10 @@
 
 #define OWNER_UUID_SIZE 37 /* one UUID in lower case, as text */
 
-/* NULL when "text" is an owner token. Otherwise what is wrong with it (a constant). */
+/* Returns NULL if "text" is an owner token. Otherwise what is wrong with it (a constant). */
 const char *owner_fault(const char *text);
 
-/* Makes a random UUID one of rlock acquire's: of version 8, and "acc" in the same group. */
+/* Marks a random UUID as one of rlock acquire's: of version 8, and "acc" in the same group. */
 void owner_mark(char uuid[OWNER_UUID_SIZE]);
 
 /* Whether rlock acquire made the token, not rlock run. */
@@ -25,7 +25,7 @@ bool owner_acquired_in(const char *owner, char outer[OWNER_SIZE]);
  * nested too deep. */
 bool owner_nest(const char *outer, const char *uuid, char owner[OWNER_SIZE]);
 
-/* Makes the token of a sibling of "other". */
+/* Makes the token of a sibling of "other": it nests in the same owner, if in any. */
 void owner_beside(const char *other, const char *uuid, char owner[OWNER_SIZE]);
 
 /* True if "owner" is a descendant of "ancestor". */
