@@ -14,7 +14,7 @@ struct redis_memory {
     struct moment told;
 };
 
-/* Looks at the server of plan->address, one URL; as a record's "check". */
+/* Looks at the server of plan->address, one URL: "check" of a store_kind. */
 bool redis_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                  size_t size);
 

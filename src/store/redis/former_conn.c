@@ -5,13 +5,13 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-/* The answer to the last thing that is said. */
+/* The reply to the last command that is sent on a kept connection. */
 #define LAST "all answered"
-/* A server that answers again may refuse a connection before it has come to that. */
+/* A server that works again may refuse another connection before it has come to LAST. */
 #define REFUSALS_MAX 2
 
-/* The reply to what was sent last shows that the server is still there: answers to a batch before
- * it are dropped. */
+/* Takes a reply on the kept connection. LAST shows that it works; replies to what was sent before
+ * that are dropped. */
 static void on_reply(void *arg, redisReply *reply)
 {
     struct former_conn *former = arg;
@@ -20,6 +20,7 @@ static void on_reply(void *arg, redisReply *reply)
     freeReplyObject(reply);
 }
 
+/* The kept connection has ended. */
 static void on_broken(void *arg, const char *why)
 {
     struct former_conn *former = arg;
@@ -28,7 +29,7 @@ static void on_broken(void *arg, const char *why)
     former->kept = false;
 }
 
-/* Swaps the former connection and the present one: each of the two gets the other one's events. */
+/* Swaps the former connection and *conn, the present one: each gets the other's events. */
 static void exchange_events(struct former_conn *former, struct conn **conn)
 {
     struct conn *mine = former->conn, *other = *conn;

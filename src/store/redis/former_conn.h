@@ -18,17 +18,19 @@ struct former_conn {
     unsigned refusals;              /* of other connections, by the same server */
 };
 
-/* Keeps *conn, which is up, and puts another one in its place, which is closed. It stops listening,
- * and answers to what was sent on it before are dropped. */
+/* Keeps *conn, which is up, and puts another one in its place, which is closed. The kept one stops
+ * listening, and answers to what was sent on it before are dropped. It leads to "at", and
+ * "greeting" was accepted on it. Both are copied. */
 void former_conn_keep(struct former_conn *former, struct loop *loop, struct conn **conn,
                       const struct endpoint *at, const struct redis_greeting *greeting);
 /* The server at that endpoint has refused another connection. */
 void former_conn_note_refusal(struct former_conn *former, const struct endpoint *at);
-/* Returns whether to continue on it: its server takes no other connection. Leaves it where it does
- * not work either: then another one may take its place. */
+/* Returns whether to continue on it: it works, and its server has refused another connection.
+ * Closes one that does not work either, after several refusals: then another one may take its
+ * place at the server. */
 bool former_conn_reconsider(struct former_conn *former);
-/* Puts it in the place of *conn, which is closed. Its events are still its former's. */
+/* Puts the kept connection in the place of *conn, which is closed; each gets the other's events. */
 void former_conn_take(struct former_conn *former, struct conn **conn);
-/* Harmless if there is none. */
+/* Closes the kept connection; harmless if there is none. */
 void former_conn_leave(struct former_conn *former);
 void former_conn_free(struct former_conn *former);

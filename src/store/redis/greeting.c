@@ -26,7 +26,7 @@ enum step {
     STEP_END
 };
 
-/* The next step of the greeting that this server and user need. */
+/* Returns the step behind "after" that this server and user need; STEP_END: there is none. */
 static int next_step(const struct redis_greeting *greeting, int after)
 {
     int step = after + 1;
@@ -166,10 +166,9 @@ int redis_greeting_replicas(const struct redisReply *role)
     return replicas->elements < REPLICAS_MAX ? (int)replicas->elements : REPLICAS_MAX;
 }
 
-/* Whether the greeting continues after an error in that step. A user without ROLE, TIME or INFO
- * loses a check, not the lock, whether the right is missing or a command of that name; a connection
- * without a name loses nothing. But a server that takes no clients says so in reply to the first
- * command. */
+/* Whether the greeting continues after that error of its present step. A user who may not use ROLE,
+ * TIME or INFO, or whose server lacks them, loses a check, not the lock; a connection without a
+ * name loses nothing. But a server that takes no clients says so in reply to the first command. */
 static bool does_without(const struct redis_greeting *greeting, const char *error)
 {
     bool missing = strncmp(error, "NOPERM", 6) == 0 || strstr(error, "unknown command");
@@ -181,8 +180,8 @@ static bool does_without(const struct redis_greeting *greeting, const char *erro
                        (greeting->step == STEP_INFO && greeting->identity == IDENTITY_WANTED));
 }
 
-/* Takes a host's reply to the greeting. A host replies "OK N", how often a waiter may ask in ms, or
- * "OK ADDRESS", where it found the database. */
+/* Takes what a host's reply to OPEN tells: "OK N", how often a waiter may ask in ms, or "OK
+ * ADDRESS", where it found the database. */
 static void hear_host(struct redis_greeting *greeting, const struct redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_STATUS || strncmp(reply->str, "OK ", 3) != 0)
@@ -212,7 +211,7 @@ enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
         return GREETING_REFUSED;
     }
     switch (greeting->step) {
-    case STEP_AUTH: hear_host(greeting, reply); break;
+    case STEP_AUTH: hear_host(greeting, reply); break; /* a server's OK has no words to take */
     case STEP_ROLE:
         /* A Cluster's replica refers to its master later, in reply to a call. */
         if (!greeting->cluster && !redis_greeting_is_master(greeting, reply, answer))

@@ -43,7 +43,8 @@ void redis_greeting_begin_host(struct redis_greeting *greeting, const struct sto
 
 enum greeting_state { GREETING_GOING, GREETING_DONE, GREETING_REFUSED };
 
-/* Takes the next reply. REFUSED: why, in *answer. */
+/* Takes the next reply, which stays the caller's. DONE: it was the last one, and the server will
+ * do. REFUSED: it will not; why, in *answer, which is not annotated. */
 enum greeting_state redis_greeting_hear(struct redis_greeting *greeting,
                                         const struct redisReply *reply, struct answer *answer);
 

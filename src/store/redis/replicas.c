@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many replicas must have a lock. As many as there are: as the server has told in the
- * greeting. */
+/* Returns how many replicas must have a lock, by the user's rule and by how many the server has had
+ * (none, if that is not known). */
 static unsigned replicas_needed(const struct redis_replicas *replicas)
 {
     unsigned known = replicas->known > 0 ? (unsigned)replicas->known : 0;
@@ -30,7 +30,8 @@ bool redis_replicas_are_counted(const struct redis_replicas *replicas)
     return replicas->rule == REPLICAS_MAJORITY || replicas->rule == REPLICAS_ALL;
 }
 
-/* A replica that has left still counts: it may be the master by now, and this server not. */
+/* Notes how many replicas there are now. One that has left still counts: it may be the master by
+ * now, and this server not. */
 static void note_count(struct redis_replicas *replicas, int count)
 {
     if (count > replicas->known)
@@ -84,7 +85,7 @@ enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
                                           struct redisReply *const *replies, struct answer *answer)
 {
     const redisReply *wait = replies[0];
-    int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* only compared */
+    int64_t have = wait->type == REDIS_REPLY_INTEGER ? wait->integer : -1; /* -1: an error */
 
     if (redis_replicas_are_counted(replicas))
         note_count(replicas, redis_greeting_replicas(replies[1]));

@@ -18,15 +18,16 @@ struct redis_replicas {
 /* Whether the user's rule depends on how many replicas the server has. */
 bool redis_replicas_are_counted(const struct redis_replicas *replicas);
 
-/* Takes what a greeting says: which server it is, and how many replicas it has now, or -1. */
+/* Takes what a greeting says: which server it is ("": it does not tell), and how many replicas it
+ * has now, or -1. Those of another server than before do not count any more. */
 void redis_replicas_greet(struct redis_replicas *replicas, const char *server, int count);
 
 /* Whether enough replicas can be waited for, right after the greeting. If not, why, in *answer:
  * UNKNOWN. */
 bool redis_replicas_possible(const struct redis_replicas *replicas, struct answer *answer);
 
-/* Adds WAIT to the batch, behind the script, with a limit of "ns". Returns the number of
- * replies. */
+/* Adds WAIT to the session's next batch, behind the script. ns: how long the server waits at most.
+ * Returns how many replies will come to what was added. */
 size_t redis_replicas_add(struct redis_replicas *replicas, struct redis_session *session,
                           int64_t ns);
 
@@ -36,6 +37,7 @@ enum replicas_verdict {
     REPLICAS_LACK_IT,
 };
 
-/* Judges those replies. If they lack it, why, in *answer: UNKNOWN, but done. */
+/* Judges the replies to what was added. REPLICAS_LACK_IT: why, in *answer: UNKNOWN, but the server
+ * itself has done it (maybe_done). */
 enum replicas_verdict redis_replicas_hear(struct redis_replicas *replicas,
                                           struct redisReply *const *replies, struct answer *answer);

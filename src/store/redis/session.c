@@ -77,7 +77,7 @@ struct redis_session {
     struct helper_process *program; /* a host, which is asked in place of a server; NULL: none */
     struct loop_timer timer;        /* armed on the way, and for the replies to a batch */
     struct moment until;            /* to be up */
-    int endpoint_next;              /* of those that the locator knows */
+    int endpoint_next;              /* the one to try next, of those that the locator knows */
     bool searched;                  /* for this connection: searching again is useless */
     bool repeated;                  /* for this connection: the latest one was silent */
     unsigned attempts;              /* that failed on the way to this connection */
@@ -117,7 +117,8 @@ static bool may_be_done(const struct redis_session *session)
     return session->batch.state == BATCH_SENT;
 }
 
-/* Ends the host. A host finishes what it was told last, and ends by itself. */
+/* Ends the program that is asked in place of a server. One that was told something without waiting
+ * (PHASE_DETACHED) is left to finish that, and ends by itself. */
 static void end_program(struct redis_session *session)
 {
     if (session->program && session->phase == PHASE_DETACHED)
@@ -150,10 +151,12 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
     bool locating = session->phase == PHASE_LOCATING;
     const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && !cause_lacks_contact(answer->cause);
+    /* NOAUTH asks for a password, DENIED is protected mode: neither is about a user's rights. */
+    bool of_nobody =
+        strncmp(answer->said, "NOAUTH", 6) == 0 || strncmp(answer->said, "DENIED", 6) == 0;
     /* The server has refused what this user may not do. A host's words name the user themselves. */
-    bool by_rights = answer->cause == CAUSE_DENIED && !session->url->kind->program && !locating &&
-                     strncmp(answer->said, "NOAUTH", 6) != 0 &&
-                     strncmp(answer->said, "DENIED", 6) != 0;
+    bool by_rights =
+        answer->cause == CAUSE_DENIED && !session->url->kind->program && !locating && !of_nobody;
     const char *user = session->url->user ? session->url->user : "default";
 
     answer_prepend(answer, "%s%s: %s%s%s%s%s", reached ? "" : "cannot reach ", session->name, found,
@@ -169,7 +172,7 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
         answer->hint = HINT_KEPT_PASSWORD;
 }
 
-/* The answer that the server, which the session's URL names, could not be reached, and why. */
+/* Makes *answer say that the server could not be reached, and why, with the session's URL. */
 static void describe_unreachable(const struct redis_session *session, const char *why,
                                  struct answer *answer)
 {
@@ -179,6 +182,7 @@ static void describe_unreachable(const struct redis_session *session, const char
 
 /* -- the end of a batch ---------------------------------------------------------------------- */
 
+/* Frees the replies that have come so far. */
 static void drop_replies(struct batch *batch)
 {
     for (size_t i = 0; i < batch->got; i++)
@@ -186,6 +190,7 @@ static void drop_replies(struct batch *batch)
     batch->got = 0;
 }
 
+/* Frees what the batch has; it may be freed again. */
 static void free_batch(struct batch *batch)
 {
     drop_replies(batch);
@@ -195,9 +200,9 @@ static void free_batch(struct batch *batch)
     batch->wanted = 0;
 }
 
-/* Ends the batch, and then reports its replies, or the failure, as the callback "done" may begin
- * the next one. Until that is sent, redis_session_sent_at() and redis_session_sent_twice() still
- * tell of this one. */
+/* Reports the batch's replies, or the failure (NULL: there is none) without any. The batch is over
+ * before "done" is called, which may begin the next one. Until that is sent,
+ * redis_session_sent_at() and redis_session_sent_twice() still tell of this one. */
 static void complete_batch(struct redis_session *session, const struct answer *failure)
 {
     struct batch ended = session->batch;
@@ -230,15 +235,16 @@ static void fail_unreachable(struct redis_session *session, const char *why)
 
 /* -- the end of an attempt ------------------------------------------------------------------- */
 
-/* Retries later, or fails. A server that may just be moving to another host is searched for again,
- * as long as there is time; but what may have been done is reported first. Of several failures, the
- * one that says most is reported. */
+/* After a failure on the way to a server: searches for the server again after a pause, as its
+ * Sentinels may name another one by then, or fails the batch. Of several failures, the one that
+ * says most is reported in the end. */
 static void retry_or_fail(struct redis_session *session, const struct answer *why)
 {
     struct moment now = loop_now(session->loop);
     bool first = session->attempts == 0;
     struct moment again = backoff_next(&session->attempts, now);
 
+    /* A batch that may have been done is reported at once. */
     if (!session->locator->sentinels || may_be_done(session) || why->nowhere) {
         fail_batch(session, why);
         return;
@@ -252,8 +258,8 @@ static void retry_or_fail(struct redis_session *session, const struct answer *wh
     loop_arm(session->loop, &session->timer, moment_min(session->until, again));
 }
 
-/* Retries or fails as the connection has, in these words. Where the other end does not speak RESP,
- * retrying does not help, and what it speaks gives the hint. */
+/* After the end of a connection, or of the attempt to make one, for the reason "why": retries later
+ * or fails. If the other end does not speak RESP, what it speaks gives the cause and the hint. */
 static void retry_or_fail_with(struct redis_session *session, const char *why)
 {
     static const enum hint hints[] = {[STREAM_TLS] = HINT_TLS, [STREAM_PLAIN] = HINT_NO_TLS};
@@ -298,7 +304,8 @@ static const char *fault_of_socket(const char *path)
     return S_ISDIR(file.st_mode) ? "it is a directory, not a socket" : "it is not a socket";
 }
 
-/* Fails by errno. No connection could be begun: the one before may have the last descriptor. */
+/* Fails, as no connection could be begun, for the reason in errno. The former connection is closed:
+ * it may have the last descriptor that this process is allowed. */
 static void fail_by_errno(struct redis_session *session)
 {
     int error = errno;
@@ -313,11 +320,13 @@ static void fail_by_errno(struct redis_session *session)
     fail_soon(session);
 }
 
-static void failed_soon(struct redis_session *session)
+/* The timer of fail_soon() has fired. */
+static void failure_due(struct redis_session *session)
 {
     retry_or_fail(session, &session->failure);
 }
 
+/* Returns the address that was tried last, which is the one before the next. */
 static const struct endpoint *current_endpoint(const struct redis_session *session)
 {
     return &session->locator->addresses.found[session->endpoint_next - 1];
@@ -358,8 +367,8 @@ static void start_over(struct redis_session *session)
     connect_next(session);
 }
 
-/* Takes another word from the file of a secret whose word was refused. False: the file has no other
- * one by now. */
+/* Reads the file of a secret again, whose word was refused. Returns whether that has another word,
+ * which is the secret's from now on. */
 static bool renew_secret(struct secret *secret)
 {
     char *fresh = secret->file ? secret_read_again(secret->file) : NULL;
@@ -389,15 +398,16 @@ static void turn_away(struct redis_session *session, const struct answer *why)
         fail_batch(session, why);
 }
 
-/* Leaves a server that refuses to serve. If its address was found some time ago, it may be another
- * server's by now: so the name is looked up once more, and the batch goes there, if nothing may
- * have been done. Returns whether it does. */
-static bool goes_elsewhere(struct redis_session *session)
+/* Leaves a server that refuses to serve. If its address was found for an earlier connection, it may
+ * be another server's by now: so the name is looked up once more, and the batch goes there, if
+ * nothing may have been done. Returns whether it does. */
+static bool go_elsewhere(struct redis_session *session)
 {
-    bool old = may_search(session);
+    bool found_before = may_search(session);
 
     leave_server(session);
-    if (!old || locator_known(session->locator) > 0 || may_be_done(session))
+    bool knows_others = locator_known(session->locator) > 0; /* no search would be made */
+    if (!found_before || knows_others || may_be_done(session))
         return false;
     start_over(session);
     return true;
@@ -406,13 +416,14 @@ static bool goes_elsewhere(struct redis_session *session)
 /* Goes to another server, or fails. A server that is full is the right one, so it is not left. */
 static void leave_refused(struct redis_session *session)
 {
-    if (session->failure.full || !goes_elsewhere(session))
+    if (session->failure.full || !go_elsewhere(session))
         turn_away(session, &session->failure);
 }
 
 /* -- finding --------------------------------------------------------------------------------- */
 
-/* The server's addresses are known; or the search has failed. */
+/* The search is over: connects to the addresses that are known now; or the search has failed, which
+ * is reported, or leads to another search. */
 static void on_located(void *arg, const struct answer *failure)
 {
     struct redis_session *session = arg;
@@ -431,6 +442,7 @@ static void on_located(void *arg, const struct answer *failure)
         turn_away(session, &why);
 }
 
+/* Returns user and password for the Sentinels; it borrows them from the session. */
 static struct sentinel_login login_of(const struct redis_session *session)
 {
     return sentinel_login(&session->address, session->sentinel_password.word,
@@ -449,8 +461,8 @@ static bool on_login_refused(void *arg, struct sentinel_login *login)
     return other;
 }
 
-/* Searches for the server's addresses. If the last ones can be tried again where the name service
- * is silent (search_overdue()), it has half of the time that is left. */
+/* Searches for the server's addresses. If those known before can be tried again after the search
+ * has failed (search_overdue()), half of the time that is left is kept for that. */
 static void search_server(struct redis_session *session)
 {
     struct moment now = loop_now(session->loop);
@@ -478,7 +490,7 @@ static void search_overdue(struct redis_session *session)
                                                             : "no answer from the name service");
 }
 
-/* After the pause of retry_or_fail(): fails if that was the last one, or tries the former
+/* After the pause of retry_or_fail(): fails if no time is left, or else tries the former
  * connection, or searches. */
 static void pause_over(struct redis_session *session)
 {
@@ -490,24 +502,26 @@ static void pause_over(struct redis_session *session)
 
 /* -- connecting ------------------------------------------------------------------------------ */
 
+/* Whether an address of the server is left to try. */
 static bool has_next(const struct redis_session *session)
 {
     return session->endpoint_next < locator_known(session->locator);
 }
 
-/* Returns until when an attempt may take, if "ways" can be tried one after the other, this one
- * first. As long as nothing may have been done, asking Sentinels for another server is one more. */
-static struct moment share_of_time(const struct redis_session *session, int ways)
+/* Returns until when an attempt to reach the server may take: it and those that can follow share
+ * the time that is left. attempts: how many connections can be tried, this one included. As long as
+ * nothing may have been done, asking Sentinels for another server is one attempt more. */
+static struct moment attempt_deadline(const struct redis_session *session, int attempts)
 {
     struct moment now = loop_now(session->loop);
 
     if (session->locator->sentinels && !may_be_done(session))
-        ways++;
-    return moment_plus(now, moment_until(now, session->until) / ways);
+        attempts++;
+    return moment_plus(now, moment_until(now, session->until) / attempts);
 }
 
 /* Starts the program that talks to the database, in place of a connection: one end of a socket is
- * its standard input and error. */
+ * its standard input and error, the other end becomes the session's stream. */
 static void start_program(struct redis_session *session)
 {
     const char *name = session->url->kind->program;
@@ -522,6 +536,7 @@ static void start_program(struct redis_session *session)
         fail_soon(session);
         return;
     }
+    /* Only a host that runs a program of the user's needs the environment. */
     session->program = helper_process_execute(session->loop, path,
                                               session->url->kind->is_driven ? environ : NULL, &fd);
     if (session->program && stream_adopt(session->conn->stream, fd) == 0) {
@@ -544,13 +559,13 @@ static void connect_next(struct redis_session *session)
         return;
     }
     session->phase = PHASE_CONNECTING;
-    errno = 0;
+    errno = 0; /* for fail_by_errno(): as stream_open() leaves it */
     while (session->endpoint_next < count) {
         int left = count - session->endpoint_next;
 
         if (stream_open(session->conn->stream, &locator->addresses.found[session->endpoint_next++],
                         session->tls, locator_host(locator)) == 0) {
-            loop_arm(session->loop, &session->timer, share_of_time(session, left));
+            loop_arm(session->loop, &session->timer, attempt_deadline(session, left));
             return;
         }
     }
@@ -561,7 +576,7 @@ static void connect_next(struct redis_session *session)
     fail_by_errno(session);
 }
 
-/* The address refuses connections: tries the next one, or searches for others, or fails. */
+/* The address has refused the connection: tries the next one, or searches for others, or fails. */
 static void connect_broken(struct redis_session *session, const char *why)
 {
     note_refusal(session);
@@ -615,8 +630,8 @@ static void send_batch(struct redis_session *session)
     session->batch.sent_at = loop_now(session->loop);
 }
 
-/* The server has answered its greeting, so it is there: a batch that may be repeated waits for its
- * replies no longer than its patience. */
+/* Bounds the time of a batch whose server has answered the greeting, so is there: it waits for its
+ * replies no longer than its patience, if it has one. */
 static void give_patience(struct batch *batch, struct moment now)
 {
     if (batch->patience)
@@ -634,8 +649,8 @@ static void send_on(struct redis_session *session)
         send_batch(session);
 }
 
-/* Returns to the former connection, if it is wanted and its server is still among those found.
- * False: it does not. */
+/* Sends the batch on the former connection, if that is wanted and its server is still among those
+ * found. Returns whether it has. */
 static bool go_back(struct redis_session *session)
 {
     struct locator *locator = session->locator;
@@ -657,8 +672,9 @@ static bool go_back(struct redis_session *session)
     return true;
 }
 
-/* A batch without commands has only had to connect, and has. One that is not answered in time
- * fails, and the next one goes over another connection. */
+/* The time of the batch on the connection that is up is over, or it has no commands: that one has
+ * only had to connect, and is done. Another one was not answered in time and fails; the next batch
+ * goes over another connection. */
 static void batch_overdue(struct redis_session *session)
 {
     if (session->batch.wanted == 0) {
@@ -671,8 +687,9 @@ static void batch_overdue(struct redis_session *session)
 
 /* -- undoing --------------------------------------------------------------------------------- */
 
-/* After a refused greeting: leaves the server, and reports that the batch may be done unless it is
- * undone there, and was not sent on another connection before. */
+/* After a refused greeting: leaves the server, and goes to another one or reports a failure.
+ * undone: the server has not done the batch, or not any more; the batch counts as not sent then,
+ * unless it was sent on another connection before. */
 static void leave_undone(struct redis_session *session, bool undone)
 {
     if (undone && !session->batch.twice)
@@ -680,9 +697,9 @@ static void leave_undone(struct redis_session *session, bool undone)
     leave_refused(session);
 }
 
-/* Takes all replies to a batch that came with a refused greeting: if it was done, its owner adds
- * commands that undo it (events->misdirected), and their reply is waited for. The batch itself
- * stays, for another server. */
+/* All replies are there to a batch that came with a refused greeting: if it was done, its owner
+ * adds a command that undoes it (events->misdirected), and the reply to that is waited for. The
+ * batch itself stays, for another server. */
 static void undo_batch(struct redis_session *session)
 {
     struct batch *batch = &session->batch;
@@ -699,9 +716,9 @@ static void undo_batch(struct redis_session *session)
     strbuf_free(&bytes);
 }
 
-/* Takes a reply on a server that has refused the greeting: to the rest of that, then to the batch
- * that came with it, which is refused as well unless other users may do it, and then to what undoes
- * the batch. */
+/* Takes a reply of a server that has refused the greeting. There are replies to the rest of the
+ * greeting, then to the batch that came with it, which is refused as well unless users who have not
+ * logged in may do it, and then the reply to the command that undoes the batch. */
 static void hear_undoing(struct redis_session *session, redisReply *reply)
 {
     struct batch *batch = &session->batch;
@@ -737,9 +754,8 @@ static bool may_repeat(const struct redis_session *session)
     return session->batch.ahead && session->batch.patience && !session->repeated;
 }
 
-/* Greets the server. A batch that goes ahead follows in the same write, which saves a round trip.
- * One that went out on an earlier connection may now be done on both. If it may go out once more,
- * a share of the time that is left is kept for that. */
+/* The connection is made: greets the server. A batch that goes ahead follows in the same write,
+ * which saves a round trip. One that went out on an earlier connection may now be done on both. */
 static void on_connected(void *arg)
 {
     struct redis_session *session = arg;
@@ -755,7 +771,8 @@ static void on_connected(void *arg)
         batch->state = BATCH_SENT;
         batch->sent_at = now;
     }
-    loop_arm(session->loop, &session->timer, share_of_time(session, 1 + may_repeat(session)));
+    int attempts = may_repeat(session) ? 2 : 1;
+    loop_arm(session->loop, &session->timer, attempt_deadline(session, attempts));
     if (session->program)
         redis_greeting_begin_host(&session->greeting, &session->address, session->password.word,
                                   moment_until(now, session->until) / NS_PER_MS, &first);
@@ -798,8 +815,9 @@ static void on_accepted(struct redis_session *session)
     loop_arm(session->loop, &session->timer, batch->until);
 }
 
-/* Annotates why the server refuses. One of a quorum's servers that was a master before fails; one
- * that never was is a mistake of the user. */
+/* Completes *why, the reason why the server refuses, for the user. A replica in a quorum (MISFIT)
+ * that was a master before, as it has answered a greeting, fails now and may come back; one that
+ * never was a master is a mistake of the user. */
 static void explain_refusal(struct redis_session *session, struct answer *why)
 {
     if (why->cause == CAUSE_MISFIT && session->round_trip)
@@ -834,7 +852,7 @@ static void hear_greeting(struct redis_session *session, redisReply *reply)
 static void greeting_broken(struct redis_session *session, const char *why)
 {
     note_refusal(session);
-    if (!goes_elsewhere(session))
+    if (!go_elsewhere(session))
         retry_or_fail_with(session, why);
 }
 
@@ -852,12 +870,14 @@ static void greeting_overdue(struct redis_session *session)
 
 /* -- replies --------------------------------------------------------------------------------- */
 
+/* Whether the error says that the server is a replica, which does not write. */
 static bool is_of_replica(const char *error)
 {
     return redis_error_class(error) == REDIS_ERROR_READONLY;
 }
 
-/* A replica, or a server in a trouble that another one might not be in. */
+/* Whether the error is of a replica, or of a server in a trouble that another one might not be
+ * in. */
 static bool is_trouble(const char *error)
 {
     return is_of_replica(error) || redis_error_class(error) == REDIS_ERROR_PASSING;
@@ -949,6 +969,7 @@ static void hear_message(struct redis_session *session, redisReply *reply)
     }
 }
 
+/* Drops a reply to what redis_session_send_nowait() has sent. */
 static void ignore_reply(struct redis_session *session, redisReply *reply)
 {
     (void)session;
@@ -974,7 +995,7 @@ static const struct {
     [PHASE_CONNECTING] = {connect_overdue, connect_broken, NULL},
     [PHASE_GREETING] = {greeting_overdue, greeting_broken, hear_greeting},
     [PHASE_UNDOING] = {leave_refused, undoing_broken, hear_undoing},
-    [PHASE_FAILED] = {failed_soon, NULL, NULL},
+    [PHASE_FAILED] = {failure_due, NULL, NULL},
     [PHASE_PAUSING] = {pause_over, NULL, NULL},
     [PHASE_UP] = {batch_overdue, lose_connection, hear_message},
     [PHASE_DETACHED] = {NULL, drop_connection, ignore_reply},
@@ -998,6 +1019,7 @@ static void on_broken(void *arg, const char *why)
     phases[session->phase].broken(session, why);
 }
 
+/* The Sentinels name another master than the one that the connection leads to. */
 static void on_master_moved(void *arg)
 {
     on_broken(arg, "the sentinels name another master");
@@ -1092,9 +1114,10 @@ void redis_session_add(struct redis_session *session, int argc, const char **arg
 
 void redis_session_add_call(struct redis_session *session, const struct redis_call *call)
 {
+    const size_t words = 5; /* EVAL, the script, a number; and "database" with a number */
     size_t count = 0;
     const char **argv =
-        mem_zeroed((5 + call->key_count + call->mirror_count + call->argc) * sizeof *argv);
+        mem_zeroed((words + call->key_count + call->mirror_count + call->argc) * sizeof *argv);
     char key_count[24], db[12];
 
     snprintf(key_count, sizeof key_count, "%zu", call->key_count + call->mirror_count);
@@ -1126,7 +1149,7 @@ void redis_session_check_role(struct redis_session *session)
         REDIS_SESSION_ADD(session, "ROLE");
 }
 
-/* Connects for the batch: over the former connection, if that is wanted, or anew. */
+/* Begins the way to a connection for the batch: the former one, if that is wanted, or a new one. */
 static void start_batch(struct redis_session *session)
 {
     session->until =
@@ -1185,6 +1208,7 @@ bool redis_session_send_nowait(struct redis_session *session)
     if (session->batch.state == BATCH_SENT)
         session->listening = session->will_listen;
     loop_disarm(session->loop, &session->timer);
+    /* Behind a greeting only if a batch went ahead with it: that one may have to be undone. */
     bool open = session->phase == PHASE_UP || session->phase == PHASE_DETACHED ||
                 (session->phase == PHASE_GREETING && may_be_done(session));
     session->phase = PHASE_DETACHED;

@@ -42,6 +42,7 @@ struct redis_session_events {
 struct redis_session *redis_session_new(struct loop *loop, const struct store_address *address,
                                         const struct redis_session_events *events, void *arg,
                                         char *fault, size_t size);
+/* Ends the connection; a batch under way does not end with "done" any more. */
 void redis_session_free(struct redis_session *session);
 
 /* Makes each greeting ask the server which one it is. To be called before the first connection. */
@@ -49,14 +50,16 @@ void redis_session_identify(struct redis_session *session, enum redis_identity i
 /* A lease of "lease" ns depends on this server from now on; 0: not known. */
 void redis_session_set_lease(struct redis_session *session, int64_t lease);
 
+/* Whether there is a connection whose greeting was accepted. */
 bool redis_session_is_up(const struct redis_session *session);
 /* Ends the connection, without an event. */
 void redis_session_close(struct redis_session *session);
+/* Returns what the server told in the latest greeting; it changes with the next one. */
 const struct redis_greeting *redis_session_greeting(const struct redis_session *session);
 /* Returns how long the server took to answer the latest greeting, in ns; 0: none was answered. */
 int64_t redis_session_round_trip(const struct redis_session *session);
-/* Puts in front of the text of an answer whose it is: the URL, where the server was found, and the
- * user if the server refuses what that user may not do. Sets the hint where it is an address, or a
+/* Puts words in front of the text of an answer that tell whose it is: the URL, where the server was
+ * found, and the user if that one lacks a right. Sets the hint where it is an address, or a
  * password, that is missing. */
 void redis_session_annotate(const struct redis_session *session, struct answer *answer);
 
@@ -91,7 +94,8 @@ bool redis_session_send_nowait(struct redis_session *session);
 /* Sends all that was sent in this way once more, behind the batch. */
 void redis_session_repeat_nowait(struct redis_session *session);
 
-/* When a connection is up: see net/stream.h. */
+/* Puts into *expiry, which is zeroed, when the certificates of the connection end, which must be
+ * up; without TLS nothing (net/stream.h). */
 void redis_session_expiry(const struct redis_session *session, struct tls_expiry *expiry);
 /* Returns when the latest batch went out. */
 struct moment redis_session_sent_at(const struct redis_session *session);
@@ -100,4 +104,5 @@ bool redis_session_sent_twice(const struct redis_session *session);
 /* Returns the server's clock at "now", in ms since 1970, reckoned from its last reading; 0: not
  * known. */
 int64_t redis_session_clock(const struct redis_session *session, struct moment now);
+/* Notes a reading of the server's clock, which came just now, in ms since 1970. */
 void redis_session_set_clock(struct redis_session *session, int64_t ms);

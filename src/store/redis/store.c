@@ -112,9 +112,9 @@ static struct redis_store *redis_store_of(struct store *base)
 
 /* -- the call under way ----------------------------------------------------------------------- */
 
-/* Keeps the places that the call's caller has in the queues, as the server tells them, and of which
- * keys they are; NULL: it has none. Both are copied. */
-static void set_places(struct redis_store *store, const char *places)
+/* Keeps the owner's places in the queues of the call's keys, in the server's words, which it gets
+ * back with the next call; they are copied. NULL: there are none. */
+static void keep_places(struct redis_store *store, const char *places)
 {
     free(store->places);
     free(store->places_at);
@@ -122,15 +122,17 @@ static void set_places(struct redis_store *store, const char *places)
     store->places_at = places ? mem_strdup(store->call.keys[0]) : NULL;
 }
 
-/* ASKING counts only for the next command, or for a whole transaction. */
+/* Adds ASKING, where the node of a Cluster is only about to get the slot. It counts for the next
+ * command, or for a whole transaction. */
 static void add_asking(struct redis_store *store)
 {
     if (store->asking)
         REDIS_SESSION_ADD(store->session, "ASKING");
 }
 
-/* Adds the call. Each sending has a number of its own (attempts.lua): the clock of this host, which
- * a process that continues for this one reads later. */
+/* Adds the call to the batch. Each sending of a numbered one has a number of its own, higher than
+ * all before (attempts.lua): this host's clock in us, as a process that continues for this one
+ * reads it later. */
 static void add_call(struct redis_store *store, struct redis_call *call)
 {
     int64_t now = loop_now(store->loop).ns / NS_PER_US;
@@ -145,26 +147,27 @@ static void add_call(struct redis_store *store, struct redis_call *call)
 }
 
 /* Whether the call, if it is done, makes an entry that a release must remove. */
-static bool is_making(const struct redis_call *call)
+static bool makes_entry(const struct redis_call *call)
 {
     return call->script == &script_acquire || call->script == &script_renew;
 }
 
-/* Whether the server lacks the script of a release, as it lacked that of the call. Another process
- * may have to tell it to release, and end: then the server handles only the 16 KB that it has read
- * when it finds the connection closed, and the script is longer. So a lesson is due. */
-static bool is_teaching(const struct redis_store *store)
+/* Whether a lesson is due, as the server may lack the script of a release: it lacked that of the
+ * call. Another process may have to tell it to release, and end: then the server handles only the
+ * 16 KB that it has read when it finds the connection closed, and the script is longer. */
+static bool needs_lesson(const struct redis_store *store)
 {
-    return store->call.whole && is_making(&store->call);
+    return store->call.whole && makes_entry(&store->call);
 }
 
-/* Adds a release of nothing, behind the call: a quorum's member that has run a script before must
- * have forgotten the quorum (member.lua). */
+/* Adds a release of nothing, if that is due, which teaches the server its script. It follows the
+ * call: a quorum's member that has run another script before counts as one that has forgotten the
+ * quorum (member.lua). */
 static void add_lesson(struct redis_store *store)
 {
     const struct redis_call nothing = {.script = &script_release, .whole = true};
 
-    if (is_teaching(store))
+    if (needs_lesson(store))
         redis_session_add_call(store->session, &nothing);
 }
 
@@ -174,8 +177,8 @@ static void forget_channels(struct redis_store *store)
         free(store->channels[--store->channel_count]);
 }
 
-/* Adds a channel to those that the next batch listens to, unless it is there; NULL: none. Owns the
- * name. Returns whether that is one more. */
+/* Adds a channel to those that the next batch listens to; NULL: none. Takes the name over. Returns
+ * whether it was added: it was not there yet, and there was room. */
 static bool add_channel(struct redis_store *store, char *channel)
 {
     bool known = !channel || store->channel_count == LOCK_KEYS_MAX;
@@ -189,11 +192,12 @@ static bool add_channel(struct redis_store *store, char *channel)
     return !known;
 }
 
-/* How many replies there are to what add_listening() adds: to MULTI, the call, the lesson, each
- * SUBSCRIBE, and EXEC. */
+/* Returns how many replies there are to what add_listening() adds. */
 static size_t replies_listening(const struct redis_store *store)
 {
-    return 3 + is_teaching(store) + store->channel_count;
+    size_t lessons = needs_lesson(store) ? 1 : 0;
+
+    return 3 + lessons + store->channel_count; /* 3: MULTI, the call, EXEC */
 }
 
 /* Adds the call and the subscription in one transaction: a wake-up that is published right after
@@ -206,14 +210,14 @@ static void add_listening(struct redis_store *store)
         forget_channels(store);
     for (size_t i = 0; i < store->call.key_count; i++) {
         const char *own = redis_call_get(&store->call, "owner");
-        const char *owner = own ? own : "latch"; /* no owner of a lock is called so */
+        const char *owner = own ? own : "latch"; /* as the call of a latch has no owner */
         add_channel(store, strbuf_print("%s:%s", store->call.keys[i], owner));
     }
     /* The first waiter behind another program's lock hears of its end as that program's waiters do:
      * one that asks now and then would hardly ever come before them. */
     const char *mirror = redis_call_get(&store->call, "mirror");
-    store->hears_foreign = mirror && store->behind_foreign && !store->forbids_foreign &&
-                           add_channel(store, redis_mirror_channel(mirror));
+    bool wants_foreign = mirror && store->behind_foreign && !store->forbids_foreign;
+    store->hears_foreign = wants_foreign && add_channel(store, redis_mirror_channel(mirror));
     REDIS_SESSION_ADD(store->session, "MULTI");
     add_call(store, &store->call);
     add_lesson(store);
@@ -223,31 +227,33 @@ static void add_listening(struct redis_store *store)
     REDIS_SESSION_ADD(store->session, "EXEC");
 }
 
-/* Locks must be on the replicas, if the user requires that; latches need not. */
+/* Whether the call must reach replicas: those about locks, if the user requires it; not latches. */
 static bool is_replicated(const struct redis_store *store)
 {
     return store->replicas.rule != REPLICAS_NONE &&
-           (is_making(&store->call) || store->call.script == &script_release);
+           (makes_entry(&store->call) || store->call.script == &script_release);
 }
 
-/* Whether the call may be sent twice, so that a new connection is tried soon. */
-static bool is_harmless(const struct redis_store *store)
+/* Whether the call may be sent and done twice: so another connection is tried soon if there is no
+ * answer. */
+static bool is_repeatable(const struct redis_store *store)
 {
     return store->call.script == &script_acquire || store->call.script == &script_latch;
 }
 
 /* Whether the call goes out without a subscription: the server forbids all of them, or could not
  * take this one. */
-static bool is_plain(const struct redis_store *store)
+static bool may_not_listen(const struct redis_store *store)
 {
     return store->forbids_channels || store->resent & RESEND_PLAIN;
 }
 
-/* How the call goes out. Within a transaction no command waits for replicas: so a grant that has to
- * be on them is asked for once more, by itself, and a renewal goes out by itself first. */
+/* Returns how the call goes out. Within a transaction no command waits for replicas: so a grant
+ * that has to be on them is asked for once more, by itself (RESEND_FOR_REPLICAS), and a renewal
+ * goes out by itself first. */
 static enum form choose_form(const struct redis_store *store)
 {
-    if (!store->listen || is_plain(store) || store->resent & RESEND_FOR_REPLICAS)
+    if (!store->listen || may_not_listen(store) || store->resent & RESEND_FOR_REPLICAS)
         return FORM_ALONE;
     return is_replicated(store) && store->call.script == &script_renew ? FORM_BOTH : FORM_LISTENING;
 }
@@ -259,16 +265,16 @@ static bool goes_ahead(const struct redis_store *store)
 {
     /* A lock under which nothing was done need not be gone from replicas. */
     const struct operation *operation = &store->base.operation;
-    return store->call.ahead && choose_form(store) == FORM_ALONE &&
-           (!is_replicated(store) ||
-            (operation->verb == VERB_RELEASE && (operation->release->end.how == LOCK_UNUSED ||
-                                                 operation->release->end.how == LOCK_REFUSED))) &&
-           !store->call.names_server && !store->in_cluster && !redis_session_is_up(store->session);
+    bool unused = operation->verb == VERB_RELEASE && (operation->release->end.how == LOCK_UNUSED ||
+                                                      operation->release->end.how == LOCK_REFUSED);
+    bool depends = (is_replicated(store) && !unused) || store->call.names_server;
+    return store->call.ahead && choose_form(store) == FORM_ALONE && !depends &&
+           !store->in_cluster && !redis_session_is_up(store->session);
 }
 
-/* Adds the call, and behind it the WAIT for the replicas: which takes at most half of the time that
- * is left, so that an answer comes before the connection is given up. Returns how many replies
- * there will be. */
+/* Adds the call, and behind it the WAIT for the replicas, if it needs any. That takes at most half
+ * of the time that is left, so that an answer comes before the connection is given up. Returns how
+ * many replies there will be. */
 static size_t add_alone(struct redis_store *store, struct moment now)
 {
     int64_t ns = moment_until(now, store->until) / 2;
@@ -279,7 +285,7 @@ static size_t add_alone(struct redis_store *store, struct moment now)
     return is_replicated(store) ? 1 + redis_replicas_add(&store->replicas, store->session, ns) : 1;
 }
 
-/* Returns how long to wait for a reply: at least two round trips. */
+/* Returns how long to wait for a reply, in ns: at least two round trips. */
 static int64_t request_time(const struct redis_store *store)
 {
     int64_t trips = 2 * redis_session_round_trip(store->session);
@@ -289,9 +295,10 @@ static int64_t request_time(const struct redis_store *store)
     return trips > least ? trips : least;
 }
 
-/* Has the call not be done after "until", when its caller does not wait any more. Before this
- * server can have told its clock, ours is a guess: if that is late, the call comes back STALE and
- * costs another trip; if it is early, it bounds less. And some users may not ask for its clock. */
+/* Has the server not do the call after "until", when the caller does not wait any more: by the
+ * server's clock. Before a first connection this host's clock is a guess at that: if it is late,
+ * the call comes back STALE and costs another trip; if it is early, it bounds less. A user who may
+ * not ask for the clock has no bound. */
 static void set_not_after(struct redis_store *store, struct moment now)
 {
     bool up = redis_session_is_up(store->session);
@@ -326,18 +333,18 @@ static void complete_call(struct redis_store *store, struct moment now)
         redis_call_set(&store->call, "accept_by_message", store->handover.token);
     }
     /* A waiter that may miss the message that its turn is near asks often. */
-    if (is_plain(store))
+    if (may_not_listen(store))
         redis_call_set(&store->call, "far_ttl", NULL);
 }
 
-/* Sends the call in the form that fits: with a subscription, without one,
- * or both (choose_form()). */
+/* Sends the call on the connection that is up, in the form that fits (choose_form()): with a
+ * subscription, without one, or both. */
 static void send_call(struct redis_store *store)
 {
     struct moment now = loop_now(store->loop);
-    size_t replies = store->asking, channels = 0;
+    size_t replies = store->asking ? 1 : 0, channels = 0;
 
-    if (is_harmless(store))
+    if (is_repeatable(store))
         store->until = moment_min(store->until, moment_plus(now, request_time(store)));
     store->report.sent = true;
     complete_call(store, now);
@@ -347,7 +354,7 @@ static void send_call(struct redis_store *store)
         replies += add_alone(store, now);
     if (store->form == FORM_ALONE) {
         add_lesson(store);
-        replies += is_teaching(store);
+        replies += needs_lesson(store) ? 1 : 0;
     } else {
         add_listening(store);
         replies += replies_listening(store);
@@ -370,16 +377,17 @@ static void drop_operation(struct redis_store *store)
     store->resent = 0;
 }
 
-/* Ends the operation with the answer. Also notes what makes it uncertain: requests that
- * were sent again. */
+/* Ends the operation with the answer, in which it notes what may be done all the same, as a request
+ * was sent again. */
 static void finish_operation(struct redis_store *store, struct answer *answer)
 {
-    bool said = answer->said[0] && redis_session_is_up(store->session) && !store->terms.has_host;
+    bool by_error =
+        answer->said[0] && redis_session_is_up(store->session) && !store->terms.has_host;
 
-    /* Where an error came in place of an answer, what was said is done all the same, which may be
-     * that the connection listens. */
+    /* A server that reports an error may have done the batch all the same, and the connection may
+     * listen now: it is of no use any more. */
     if (redis_error_is_senseless(answer) ||
-        (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && said))
+        (answer->verdict == VERDICT_UNKNOWN && answer->maybe_done && by_error))
         redis_session_close(store->session);
     answer->maybe_done |= answer->verdict == VERDICT_UNKNOWN && store->resent & RESEND_FOR_REPLICAS;
     answer->maybe_done |= store->twice && store->call.script == &script_acquire;
@@ -394,16 +402,16 @@ static bool is_error(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR;
 }
 
-/* Finds the script's own reply within a transaction; or, where it was not run, the error that says
- * why. Returns in which other way it must be sent: without what the server refused of it, which is
- * noted for the next calls. */
-static enum resend reply_within(struct redis_store *store, redisReply *const *replies, size_t count,
-                                const redisReply **found)
+/* Judges the replies to a transaction (add_listening()). Returns in which other way it must be
+ * sent: without what the server refused of it, which is noted for the next calls. Otherwise
+ * RESEND_NOT, and *found is the script's own reply, or the error that says why it was not run. */
+static enum resend judge_transaction(struct redis_store *store, redisReply *const *replies,
+                                     size_t count, const redisReply **found)
 {
     const redisReply *multi = replies[0], *call = replies[1], *exec = replies[count - 1];
-    size_t refused = 0;
+    size_t refused = 0; /* channels */
 
-    if (!is_error(exec) && exec->elements == count - 2) {
+    if (!is_error(exec) && exec->elements == count - 2) { /* all but MULTI and EXEC */
         *found = exec->element[0];
         return RESEND_NOT;
     }
@@ -422,8 +430,8 @@ static enum resend reply_within(struct redis_store *store, redisReply *const *re
     return store->forbids_channels ? RESEND_PLAIN : RESEND_ON_OWN_CHANNELS;
 }
 
-/* Reads the script's reply as an answer, which points into *extra. A reply that is not of this
- * call's script (redis_answer_belongs()) is senseless. */
+/* Reads the script's reply as an answer, which points into *extra and into the reply. A reply that
+ * another script would give (redis_answer_belongs()) makes a senseless answer. */
 static void read_reply(struct redis_store *store, const redisReply *reply, struct answer *answer,
                        struct redis_extra *extra)
 {
@@ -442,13 +450,14 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
     }
 }
 
-/* Reports the answer of a call that is not sent again. */
+/* Ends the operation with the answer to its call, which is not sent again, and has a waiter that
+ * hears no wake-up ask again after a while. The pause of a GLOB continues with the locks. */
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
     if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
-        /* The pause of the GLOB is stored, so no lock that is new from now on is missed; marks the
-         * existing ones. Also if it was not stored: a command that ended the pause may have died
-         * half-way. */
+        /* The pause of the GLOB is stored, or ended, so no lock that is new from now on is missed:
+         * the existing ones are marked next. So they are where there was no pause to end (ABSENT):
+         * a command that ended it may have died half-way. */
         store->listed = answer->verdict == VERDICT_GRANTED;
         store->survey = store->marks;
         store->marks = NULL;
@@ -461,13 +470,14 @@ static void finish_call(struct redis_store *store, struct answer *answer)
         redis_session_annotate(store->session, answer);
     answer->granted.from = redis_session_sent_at(store->session);
     bool could_listen =
-        answer->verdict == VERDICT_GRANTED && is_making(&store->call) && !store->forbids_channels;
+        answer->verdict == VERDICT_GRANTED && makes_entry(&store->call) && !store->forbids_channels;
+    /* The answer of FORM_BOTH has it from finish_behind(). */
     if (!could_listen || store->form != FORM_BOTH)
         answer->granted.not_listening = could_listen && store->form == FORM_ALONE;
     store->behind_foreign = answer->refused.foreign && answer->refused.position == 1;
-    /* After how long a waiter must try again without a wake-up; 0: wake-ups suffice, or the calls
-     * that keep its place. */
-    int64_t poll = is_plain(store) ? POLL_NS : 0;
+    /* ns until a waiter must try again without a wake-up; 0: wake-ups suffice, or the calls that
+     * keep its place. */
+    int64_t poll = may_not_listen(store) ? POLL_NS : 0;
     if (store->behind_foreign)
         poll = POLL_FOREIGN_NS;
     else if (store->is_driven)
@@ -479,10 +489,10 @@ static void finish_call(struct redis_store *store, struct answer *answer)
     finish_operation(store, answer);
 }
 
-/* Finishes a renewal that was sent twice in one batch: without listening, and behind that once
- * more, listening, as only that reply tells who has asked for the lock in between. replies: to that
- * one; renewed: the answer to the first. noinline: in its caller it would make each call take a
- * page more of the stack. */
+/* Finishes a renewal that was sent twice in one batch (FORM_BOTH): without listening, and behind
+ * that once more, listening, as only that reply tells who has asked for the lock in between.
+ * replies: to the second one; renewed: the answer to the first, a grant. noinline: in its caller it
+ * would make each call take a page more of the stack. */
 __attribute__((noinline)) static void
 finish_behind(struct redis_store *store, redisReply *const *replies, struct answer *renewed)
 {
@@ -490,7 +500,7 @@ finish_behind(struct redis_store *store, redisReply *const *replies, struct answ
     const redisReply *reply;
     struct redis_extra extra;
 
-    if (reply_within(store, replies, replies_listening(store), &reply) == RESEND_NOT)
+    if (judge_transaction(store, replies, replies_listening(store), &reply) == RESEND_NOT)
         read_reply(store, reply, &answer, &extra);
     renewed->granted.not_listening = answer.verdict != VERDICT_GRANTED;
     finish_call(store, answer.verdict == VERDICT_REFUSED ? &answer : renewed);
@@ -509,7 +519,8 @@ static bool add_mirrors(struct redis_call *call, const redisReply *mirrors)
 }
 
 /* Whether a grant must be asked for again, as replicas have to be waited for yet: the same request
- * again changes nothing else. replies: that of the call, and behind it those of its replicas. */
+ * again changes nothing else. If too few have it in the end, *granted becomes UNKNOWN instead.
+ * replies: that to the call, and behind it those to WAIT. */
 static bool lacks_replicas(struct redis_store *store, redisReply *const *replies,
                            struct answer *granted)
 {
@@ -518,13 +529,15 @@ static bool lacks_replicas(struct redis_store *store, redisReply *const *replies
             redis_replicas_hear(&store->replicas, replies + 1, granted) == REPLICAS_MORE);
 }
 
-/* Reads the replies to the call. Returns whether it must be sent again, and how. */
+/* Reads the replies to the call. Returns in which way it must be sent again; RESEND_NOT: it need
+ * not, and *answer is set, which points into *extra. */
 static enum resend judge_call(struct redis_store *store, redisReply *const *replies, size_t count,
                               struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *reply = replies[0];
-    enum resend resend =
-        store->form == FORM_LISTENING ? reply_within(store, replies, count, &reply) : RESEND_NOT;
+    enum resend resend = store->form == FORM_LISTENING
+                             ? judge_transaction(store, replies, count, &reply)
+                             : RESEND_NOT;
 
     if (resend != RESEND_NOT)
         return resend;
@@ -543,7 +556,7 @@ static enum resend judge_call(struct redis_store *store, redisReply *const *repl
     if (add_mirrors(&store->call, extra->mirrors))
         return RESEND_WITH_MIRRORS;
     if (store->call.script == &script_acquire && answer->verdict == VERDICT_REFUSED) {
-        set_places(store, extra->places);
+        keep_places(store, extra->places);
         store->handover.open = store->offers && store->form == FORM_LISTENING;
     }
     if (answer->verdict == VERDICT_GRANTED && lacks_replicas(store, replies, answer))
@@ -572,15 +585,13 @@ static void hear_call(struct redis_store *store, redisReply *const *replies, siz
 
 /* -- operations ------------------------------------------------------------------------------- */
 
-/* Whether the survey marks locks as paused. */
+/* Whether the survey belongs to the pause of a GLOB: it marks locks, in place of reporting them. */
 static bool is_marking(const struct redis_store *store)
 {
     return store->base.operation.verb == VERB_ADJUST;
 }
 
-/* Takes the replies to a part of a survey; asks for the next part, or finishes. A survey that
- * marks, for a pause that was not stored, and has found no lock to mark, had nothing to end:
- * ABSENT. */
+/* Takes the replies to a part of a survey; asks for the next part, or finishes. */
 static void hear_survey(struct redis_store *store, struct redisReply *const *replies, size_t count)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -595,15 +606,15 @@ static void hear_survey(struct redis_store *store, struct redisReply *const *rep
     store->until = moment_plus(loop_now(store->loop), store->part_time);
     if (redis_survey_ask(store->survey, store->until))
         return;
+    /* The end of a GLOB's pause that was not there, and of which no lock had a mark. */
     if (is_marking(store) && !store->listed && !redis_survey_has_marked(store->survey))
         answer = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_ABSENT};
     finish_operation(store, &answer);
 }
 
-/* Undoes a batch that a wrong server has done (events->misdirected). Returns whether it was done.
- * A survey changes nothing, and a refused call was not done. An acquisition that got a lock or a
- * place is undone by a release; the others have changed what was not theirs to change, which
- * stays. */
+/* Judges the replies of a wrong server to a batch (events->misdirected). Returns whether it has
+ * done what was asked for, and adds a release to an acquisition that got a lock or a place. What
+ * other calls have done there stays. */
 static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t count)
 {
     struct redis_store *store = arg;
@@ -611,7 +622,7 @@ static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t 
     struct answer answer;
     struct redis_extra extra;
 
-    if (store->survey || is_error(reply))
+    if (store->survey || is_error(reply)) /* a survey changes nothing */
         return false;
     if (store->call.script != &script_acquire)
         return true;
@@ -626,8 +637,8 @@ static bool on_misdirected(void *arg, struct redisReply *const *replies, size_t 
 }
 
 /* The session has connected, so the call goes out. But an acquisition that cannot count for lack of
- * replicas is not sent: the next connection counts them anew. A Cluster's node must first say
- * whether it has the slot. */
+ * replicas is not sent and fails: the next connection counts them anew. In a Cluster it is sent all
+ * the same, as the node must first say whether it has the slot. */
 static void on_connected(struct redis_store *store)
 {
     struct answer answer;
@@ -641,13 +652,15 @@ static void on_connected(struct redis_store *store)
     finish_operation(store, &answer);
 }
 
-/* Takes the end of the session's batch. One without commands (count 0) has only connected. */
+/* Takes the end of the session's batch (redis_session_events.done). A batch without commands
+ * (count 0) has only connected. */
 static void batch_done(void *arg, struct redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
     struct redis_store *store = arg;
     const struct redis_greeting *greeting = redis_session_greeting(store->session);
 
+    size_t ahead = store->asking ? 1 : 0; /* the reply to ASKING stands before the others */
     store->knows_renewal &= redis_session_is_up(store->session);
     snprintf(store->report.server, sizeof store->report.server, "%s", greeting->node);
     store->twice |= redis_session_sent_twice(store->session);
@@ -666,14 +679,14 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     } else if (count == 0) {
         on_connected(store);
     } else if (is_error(replies[0]) && strcasestr(replies[0]->str, "unsubscribe") &&
-               !is_plain(store)) {
+               !may_not_listen(store)) {
         /* The server does not let the connection stop listening: it is of no use any more, and
          * nothing of the batch was done. */
         store->forbids_channels = true;
         redis_session_close(store->session);
         send_call(store);
     } else {
-        hear_call(store, replies + store->asking, count - store->asking);
+        hear_call(store, replies + ahead, count - ahead);
     }
 }
 
@@ -700,13 +713,14 @@ static void on_message(void *arg, const char *message)
         store_changed(&store->base);
 }
 
+/* Closes the store (store_ops.close). */
 static void redis_close(struct store *base)
 {
     struct redis_store *store = redis_store_of(base);
 
     loop_disarm(store->loop, &store->poll);
-    /* Behind a call, a release whose answer is not awaited went out by its digest, as is_teaching()
-     * says. But the server may have forgotten scripts since that call was done. It gets that of the
+    /* Behind a call, a release whose answer is not awaited went out by its digest (needs_lesson()).
+     * But the server may have forgotten scripts since that call was done. It gets that of the
      * release now, and then all releases again. */
     const struct redis_call nothing = {.script = &script_release, .whole = true};
     if (store->by_digest) {
@@ -715,7 +729,7 @@ static void redis_close(struct store *base)
     }
     redis_session_free(store->session);
     drop_operation(store);
-    set_places(store, NULL);
+    keep_places(store, NULL);
     forget_channels(store);
     free(store->prefix);
     free(store->marker);
@@ -754,27 +768,26 @@ static void call_renew(struct redis_store *store, const struct renew_request *re
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
-/* Makes the call of a release. It is done even late, if it goes out with the greeting and its
- * process may have ended. The owner may come back for another try (returns), and keeps its places
- * then. */
+/* Makes the call of a release. */
 static void call_release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
+    /* One that may go out with the greeting is done even late: its process may have ended. */
     store->in_time = !store->call.ahead;
-    if (!request->returns)
-        set_places(store, NULL);
+    if (!request->returns) /* an owner that comes back for another try keeps its places */
+        keep_places(store, NULL);
 }
 
-/* See store_release_nowait(). The release goes out behind the operation under way, so that this is
- * done before it, or is refused. */
+/* See store_release_nowait(). The release goes out behind the operation under way, which so is done
+ * before it, or is refused. */
 static enum release_sent redis_release_nowait(struct store *base,
                                               const struct release_request *request)
 {
     static const struct redis_terms plain;
     struct redis_store *store = redis_store_of(base);
-    bool asking = store->asking, asked = store->call.script;
+    bool asking = store->asking, asked = store->call.script; /* asked: a call is under way */
     bool waits = asked && redis_session_is_up(store->session) && is_replicated(store) &&
-                 store->form != FORM_LISTENING;
+                 store->form != FORM_LISTENING; /* the server, for replicas, as far as is known */
 
     /* A server reads nothing while it waits for replicas, and then finds the connection closed. */
     if (waits)
@@ -784,15 +797,15 @@ static enum release_sent redis_release_nowait(struct store *base,
     redis_call_release(&store->call, &plain, store->prefix, request);
     redis_call_set(&store->call, "unread", "1");
     store->call.db = redis_session_is_up(store->session) ? 0 : store->db;
-    /* Behind a call, the script is known if that is done, and must be: see is_teaching(). So it is
+    /* Behind a call, the script is known if that is done, and must be: see needs_lesson(). So it is
      * behind another release. */
     store->call.whole = !asked && redis_session_is_up(store->session);
     store->by_digest |= asked;
     add_asking(store);
     add_call(store, &store->call);
-    bool gone = redis_session_send_nowait(store->session);
+    bool sent = redis_session_send_nowait(store->session);
     drop_operation(store);
-    return gone ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;
+    return sent ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;
 }
 
 /* Makes the call of a pause or a limit. A pause of a GLOB is stored first; then a survey marks the
@@ -811,8 +824,8 @@ static void call_adjust(struct redis_store *store, const struct adjust_request *
     redis_call_adjust(&store->call, &store->terms, store->prefix, request);
 }
 
-/* Begins a survey. Each batch of a survey has as much time as the operation was given. A replica
- * would answer it as well, so the first one asks for the role again. */
+/* Begins a survey. Each of its batches has as much time as the operation was given. A replica would
+ * answer it as well, so the first batch asks for the server's role again. */
 static void call_survey(struct redis_store *store, const struct survey_request *request)
 {
     store->survey = redis_survey_new(store->session, store->prefix, &store->terms, request,
@@ -826,7 +839,7 @@ static void call_survey(struct redis_store *store, const struct survey_request *
  * must not be answered by a replica. */
 static void call_latch(struct redis_store *store, const struct latch_request *request)
 {
-    bool changes = request->verb >= LATCH_SET; /* as those behind it do */
+    bool changes = request->verb >= LATCH_SET; /* as the verbs behind that one do */
 
     store->listen = request->listen;
     store->in_time = changes;
@@ -835,7 +848,8 @@ static void call_latch(struct redis_store *store, const struct latch_request *re
         redis_session_check_role(store->session);
 }
 
-/* Starts an operation: makes its call, and sends it now, behind the greeting, or when connected. */
+/* Starts an operation (store_ops.start): makes its call, and sends it now, behind the greeting, or
+ * when connected. */
 static void redis_start(struct store *base, const struct operation *operation)
 {
     static const struct member_terms nothing_settled;
@@ -868,12 +882,12 @@ static void redis_start(struct store *base, const struct operation *operation)
         complete_call(store, loop_now(store->loop));
         add_asking(store);
         add_call(store, &store->call);
-        redis_session_send_ahead(store->session, store->asking + 1u, store->until,
-                                 is_harmless(store) ? request_time(store) : 0);
+        redis_session_send_ahead(store->session, store->asking ? 2 : 1, store->until,
+                                 is_repeatable(store) ? request_time(store) : 0);
     } else if (redis_session_is_up(store->session)) {
         send_call(store);
     } else {
-        redis_session_send(store->session, 0, 0, store->until);
+        redis_session_send(store->session, 0, 0, store->until); /* only connects: on_connected() */
     }
 }
 
@@ -892,8 +906,8 @@ void store_redis_asking(struct store *node)
     redis_store_of(node)->asking = true;
 }
 
-/* Makes a store of one server, master or Cluster node, which connects with its first request. NULL:
- * the address cannot be used, with a fault. */
+/* Makes a store of one server, master or Cluster node, which connects with its first request. NULL
+ * with a message in "fault": the address cannot be used. */
 static struct redis_store *open_server(struct loop *loop, const struct store_address *address,
                                        char *fault, size_t size)
 {
@@ -914,9 +928,10 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     store->prefix = address->prefix ? mem_strdup(address->prefix) : NULL;
     store->in_cluster = address->urls->kind->is_sharded;
     store->terms.has_host = address->urls->kind->program != NULL;
-    store->is_driven = store->forbids_channels = address->urls->kind->is_driven;
+    store->is_driven = address->urls->kind->is_driven;
+    store->forbids_channels = store->is_driven; /* such a host sends no messages */
     store->base.frugal = address->urls->kind->is_conditional;
-    store->behind_foreign = true;
+    store->behind_foreign = true; /* until an answer says otherwise */
     store->replicas = (struct redis_replicas){
         .rule = address->replicas, .number = address->replica_count, .known = -1};
     if (redis_replicas_are_counted(&store->replicas))
@@ -924,6 +939,7 @@ static struct redis_store *open_server(struct loop *loop, const struct store_add
     return store;
 }
 
+/* Names the key that tells, in that role ("epoch", "quorum"), what the server has forgotten. */
 static void set_marker(struct redis_store *store, const char *what)
 {
     if (store->prefix)

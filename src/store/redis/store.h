@@ -4,7 +4,8 @@
 #include "store/member.h"
 #include "store/store_kind.h"
 
-/* Returns the command that gives a user its rights; see store_kind.h. */
+/* Returns the command that gives a user its rights, which the caller frees; NULL for any i but 0
+ * (store_kind.h). */
 char *redis_schema(const struct store_address *address, const char *user, size_t i);
 
 /* The kinds of store that are one Redis server.

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* How many locks a batch asks about. */
 #define PAGE 100
 
 /* One lock to read. */
@@ -65,9 +66,9 @@ static void add_glob(struct redis_survey *survey, const char *glob)
     *MEM_APPEND(survey->globs, survey->glob_count) = redis_glob_in_store(survey->prefix, glob);
 }
 
-/* Returns the name to report for a key in the store; NULL if it is not a lock of rlock's. The
- * caller frees. */
-static char *name_of(const struct redis_survey *survey, const char *name)
+/* Returns the KEY to report for a name in the store; NULL if it is not a lock of rlock's. The
+ * caller frees it. */
+static char *key_of(const struct redis_survey *survey, const char *name)
 {
     return survey->prefix ? key_from_store(survey->prefix, name) : mem_strdup(name);
 }
@@ -148,7 +149,8 @@ static void sort_entries(struct redis_survey *survey)
     survey->sorted = true;
 }
 
-/* Reports the pause of a GLOB, if it may hold for a lock that the survey asks for. */
+/* Reports the pause of a GLOB, if it may hold for a lock that the survey asks for. arg: the
+ * survey. */
 static void tell_pause(void *arg, const struct lock_view *pause)
 {
     const struct redis_survey *survey = arg;
@@ -162,7 +164,8 @@ static void tell_pause(void *arg, const struct lock_view *pause)
     free(glob);
 }
 
-/* A server that is silent on one connection is asked on another, and has all the time then. */
+/* Sends the batch, with any replies due by "until". A server that is silent on one connection is
+ * asked on another, and has all the time then. */
 static void send_commands(struct redis_survey *survey, size_t replies, struct moment until)
 {
     redis_session_send_ahead(survey->session, replies, until, moment_until(moment_now(), until));
@@ -199,27 +202,35 @@ static void add_look(struct redis_survey *survey, const struct entry *entry)
     redis_call_drop(&call);
 }
 
-/* The first of the entries that the batch under way asks about. */
+/* Returns the first of the entries that the batch under way asks about: one with a rest, or those
+ * that were not read yet. */
 static struct entry *first_asked(const struct redis_survey *survey)
 {
     return &survey->entries[survey->in_rest ? survey->rest_next : survey->entry_next];
 }
 
-/* Asks about the next entries, in one batch. In a Cluster each has the reply to ASKING as well. */
+/* Returns how many replies come about an entry: the last one is that of the call, and behind
+ * ASKING there is one before it. */
+static size_t replies_each(const struct redis_survey *survey)
+{
+    return survey->asking ? 2 : 1;
+}
+
+/* Asks about the next entries, so many, in one batch. */
 static void ask_looks(struct redis_survey *survey, size_t count, struct moment until)
 {
     survey->scanning = false;
     survey->asked = count;
     for (size_t i = 0; i < count; i++)
         add_look(survey, first_asked(survey) + i);
-    send_commands(survey, count * (survey->asking + 1u), until);
+    send_commands(survey, count * replies_each(survey), until);
 }
 
 bool redis_survey_ask(struct redis_survey *survey, struct moment until)
 {
     if (survey->glob_next < survey->glob_count) {
         bool pauses = survey->pauses && survey->request.paused;
-        if (pauses) { /* those of GLOBs, and the minimum version */
+        if (pauses) { /* field "p" has those of GLOBs, "v" the minimum version */
             REDIS_SESSION_ADD(survey->session, "TIME");
             REDIS_SESSION_ADD(survey->session, "HMGET", survey->pauses, "p", "v");
         }
@@ -244,7 +255,8 @@ bool redis_survey_ask(struct redis_survey *survey, struct moment until)
 }
 
 /* Takes a page of SCAN: notes the names that are locks' (others are below the prefix by chance),
- * and when the last page has come, has the next glob asked for. False: the answer says why not. */
+ * and after the last page, continues with the next glob. False: the reply cannot be read, and
+ * *answer says why. */
 static bool hear_scan(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
     const char *cursor = redis_reply_string(reply, 0);
@@ -259,7 +271,7 @@ static bool hear_scan(struct redis_survey *survey, const redisReply *reply, stru
     }
     for (size_t i = 0; i < names->elements; i++) {
         const char *name = redis_reply_string(names, i);
-        char *key = name ? name_of(survey, name) : NULL;
+        char *key = name ? key_of(survey, name) : NULL;
         if (key)
             add_entry(survey, mem_strdup(name), BY_GLOB);
         free(key);
@@ -281,8 +293,9 @@ static void keep_lock(void *arg, const struct lock_view *view)
         lock_views_add(&entry->read, view);
 }
 
-/* Takes a lock, or one more part of its queue. When nothing is left to ask for, it is reported,
- * unless it is free and neither named nor wanted all the same (idle). */
+/* Takes the reply about a lock, or about one more part of its queue, and makes *answer of it. When
+ * nothing is left to ask for, the lock is reported, unless it is free and neither named nor wanted
+ * all the same (idle). */
 static void hear_lock(struct redis_survey *survey, struct entry *entry, const char *key,
                       const redisReply *reply, struct answer *answer)
 {
@@ -304,7 +317,7 @@ static void hear_lock(struct redis_survey *survey, struct entry *entry, const ch
     }
 }
 
-/* Takes the reply about a latch, and reports it. A latch that does not exist is not reported. */
+/* Takes the reply about a latch, makes *answer of it, and reports the latch, if it exists. */
 static void hear_latch(struct redis_survey *survey, const char *key, const redisReply *reply,
                        struct answer *answer)
 {
@@ -318,7 +331,8 @@ static void hear_latch(struct redis_survey *survey, const char *key, const redis
         *answer = (struct answer){.verdict = VERDICT_GRANTED};
 }
 
-/* Takes the reply to the mark of a lock. A key that is not a lock any more need not be marked. */
+/* Takes the reply to the mark of a lock, and makes *answer of it. A key that is not a lock any more
+ * need not be marked: GRANTED. */
 static void hear_mark(struct redis_survey *survey, const redisReply *reply, struct answer *answer)
 {
     struct redis_extra extra;
@@ -331,22 +345,24 @@ static void hear_mark(struct redis_survey *survey, const redisReply *reply, stru
         redis_error_senseless(answer);
 }
 
-/* Whether the key is of a later rlock: a survey that left it out would be taken for complete. */
+/* Whether the reply tells of a key that a later rlock has made: a survey that left it out would be
+ * taken for complete. */
 static bool is_later(const struct redis_survey *survey, const redisReply *reply)
 {
     const char *known = survey->request.latches ? "latch/1" : "lock/1";
+    /* The reply is {"MISFIT", the server's clock, KIND}. */
     const char *kind = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 2) : NULL;
-    char text[80];
+    char text[80]; /* not used */
 
     return !survey->marking && kind && redis_newer_layout(kind, known, text, sizeof text);
 }
 
-/* Takes the reply about one key. False: the answer ends the survey. A lock that cannot be read is
- * reported as a misfit, and does not. */
+/* Takes the reply about one key. False: the survey ends with *answer. A key that is something else
+ * than a lock (MISFIT), or has moved to another node, does not end it. */
 static bool hear_entry(struct redis_survey *survey, struct entry *entry, const redisReply *reply,
                        struct answer *answer)
 {
-    char *key = name_of(survey, entry->name);
+    char *key = key_of(survey, entry->name);
 
     if (survey->marking)
         hear_mark(survey, reply, answer);
@@ -366,14 +382,15 @@ static bool hear_entry(struct redis_survey *survey, struct entry *entry, const r
     return answer->verdict == VERDICT_GRANTED || misfit || moved;
 }
 
-/* Takes the replies about a page of locks; in a Cluster the one to ASKING may stand before each.
- * False with the answer that ends the survey. */
+/* Takes the replies about a page of locks. False: the survey ends with *answer. If the server lacks
+ * the script, the page is asked for again, with the script itself. */
 static bool hear_page(struct redis_survey *survey, redisReply *const *replies, size_t count,
                       struct answer *answer)
 {
-    size_t step = survey->asking + 1u;
+    size_t step = replies_each(survey);
 
-    /* A node refuses keys of other nodes before it looks for the script. */
+    /* All replies are looked at: a node refuses keys of other nodes before it looks for the
+     * script. */
     for (size_t i = step - 1; i < count && !survey->whole_script; i += step) {
         if (replies[i]->type == REDIS_REPLY_ERROR &&
             redis_error_class(replies[i]->str) == REDIS_ERROR_NOSCRIPT) {
@@ -393,8 +410,8 @@ static bool hear_page(struct redis_survey *survey, redisReply *const *replies, s
 bool redis_survey_hear(struct redis_survey *survey, redisReply *const *replies, size_t count,
                        struct answer *answer)
 {
-    if (survey->scanning && count > 1) {
-        /* A user who may not read them hears of none. */
+    if (survey->scanning && count > 1) { /* the replies to TIME and HMGET stand before SCAN's */
+        /* A user who may not read the pauses hears of none. */
         int64_t us = redis_reply_time(replies[0]);
         if (us >= 0)
             redis_answer_pauses(replies[1], us / 1000, tell_pause, survey);

@@ -19,14 +19,14 @@
 #define PINGS     15
 #define PAUSE_NS  (8 * NS_PER_MS)
 #define ANSWER_NS (5 * NS_PER_SEC)
-#define SCRATCH   "rlock-doctor"
+#define SCRATCH   "rlock-doctor" /* a KEY that questions name, and that nothing writes */
 #define CHANNEL   "rlock-doctor:none"
 /* In the year 2116; durations can be added to it. */
 #define CLOCK_MAX_NS (INT64_MAX / 2)
 
 /* -- reading replies -------------------------------------------------------------------------- */
 
-/* Prints the value of one line of INFO's reply; false if there is not such a line. */
+/* Prints the value of a line "NAME:VALUE" of INFO's reply; false if there is not such a line. */
 static bool info_text(const char *info, const char *name, char *out, size_t size)
 {
     size_t length = strlen(name);
@@ -41,7 +41,7 @@ static bool info_text(const char *info, const char *name, char *out, size_t size
     return false;
 }
 
-/* Only the size of a number matters; UNTOLD: it is not one. */
+/* Returns the number in the text, or REDIS_NUMBER_MAX if it is larger; UNTOLD: there is none. */
 static int64_t number_of(const char *text)
 {
     int64_t number = decimal_size(text, REDIS_NUMBER_MAX);
@@ -57,14 +57,15 @@ static void info_number(const char *info, const char *name, int64_t *out)
         *out = number_of(text);
 }
 
+/* Whether INFO has that value under that name. */
 static bool info_says(const char *info, const char *name, const char *value)
 {
     char text[32];
     return info_text(info, name, text, sizeof text) && strcmp(text, value) == 0;
 }
 
-/* Counts the replicas that INFO lists as online, in lines of
- * "slave0:ip=10.0.0.2,port=6379,state=online,offset=…" */
+/* Returns how many replicas INFO lists as online, in lines of
+ * "slave0:ip=10.0.0.2,port=6379,state=online,offset=…"; UNTOLD: it does not list them. */
 static int64_t count_replicas(const char *info)
 {
     int64_t count = 0, listed = UNTOLD;
@@ -147,14 +148,16 @@ void redis_facts_info(struct server_facts *facts, const redisReply *reply)
     facts->snapshot_failed = info_says(info, "rdb_last_bgsave_status", "err");
 }
 
+/* Returns the ith text of a list, which the reply owns; "": there is none. */
 static const char *text_at(const redisReply *reply, size_t i)
 {
     const char *text = redis_reply_string(reply, i);
     return text ? text : "";
 }
 
-/* Reads the marker of --grace: run_id, replication id, longest lease, until when. INFO and the
- * clock, grace.now_ms, must have been read. */
+/* Reads the marker of --grace, the reply to HMGET: run id, replication id, the longest lease in ms,
+ * until when nothing is granted. All are nil (marked: false) where no request with --grace has come
+ * yet; an error tells nothing. */
 static void read_grace(struct server_facts *facts, const redisReply *reply)
 {
     struct grace_facts *grace = &facts->grace;
@@ -169,7 +172,7 @@ static void read_grace(struct server_facts *facts, const redisReply *reply)
     grace->until_ms = number_of(text_at(reply, 3));
 }
 
-/* Takes the reply to HELLO. HELLO needs no right but that of being connected. */
+/* HELLO needs no right but that of being connected. */
 void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
 {
     for (size_t i = 0; i < FACTS; i++) {
@@ -180,8 +183,9 @@ void redis_facts_hello(struct server_facts *facts, const redisReply *reply)
     }
 }
 
-/* Reads the marker of a quorum's member: run_id, since when it remembers, when it was first asked.
- * INFO and the clock must have been read. */
+/* Reads the marker of a quorum's member, the reply to HMGET: run id, since when it has forgotten
+ * nothing, when it was first asked (ms since 1970). INFO's run_id and the server's clock, now_ms,
+ * must have been read. */
 static void read_member(struct server_facts *facts, const redisReply *reply)
 {
     int64_t now = facts->grace.now_ms;
@@ -190,7 +194,7 @@ static void read_member(struct server_facts *facts, const redisReply *reply)
         return;
     int64_t since = now - number_of(text_at(reply, 1)), first = now - number_of(text_at(reply, 2));
     bool same = strcmp(text_at(reply, 0), facts->memory.run_id) == 0;
-    facts->memory.remembers_ms = same && since > 0 ? since : 0;
+    facts->memory.remembers_ms = same && since > 0 ? since : 0; /* another process forgot all */
     facts->memory.serves_ms = first > 0 ? first : 0;
 }
 
@@ -226,7 +230,8 @@ struct probe {
     struct moment first_read, last_read;   /* when, by ours */
 };
 
-/* Ends the wait for an answer, and has the question's function hear it. */
+/* Ends the wait for an answer, and has the question's function hear it
+ * (redis_session_events.done). */
 static void on_replies(void *arg, redisReply *const *replies, size_t count,
                        const struct answer *failure)
 {
@@ -256,13 +261,15 @@ static bool send_question(struct probe *probe, size_t replies,
 
 /* -- latency and clock ------------------------------------------------------- */
 
+/* Returns what a reply to TIME says, in ns since 1970; UNTOLD: it is an error, or too large. */
 static int64_t clock_of(const redisReply *reply)
 {
     int64_t us = redis_reply_time(reply);
     return us >= 0 && us < CLOCK_MAX_NS / NS_PER_US ? us * NS_PER_US : UNTOLD;
 }
 
-/* Notes how long a reply took. An error takes as long on the way as an answer does. */
+/* Notes how long the reply to TIME took (an error takes as long on the way), and what the server's
+ * clock said. */
 static void hear_ping(struct probe *probe, redisReply *const *replies)
 {
     int64_t took = moment_until(probe->sent, probe->answered);
@@ -280,8 +287,8 @@ static void hear_ping(struct probe *probe, redisReply *const *replies)
     probe->facts->figures.ahead_ms = (clock + took / 2 - clock_wall()) / NS_PER_MS;
 }
 
-/* Takes the round trips, and how far the server's clock and this host's went meanwhile. False: a
- * question was not answered. */
+/* Measures some round trips, and how far the server's clock and this host's advance meanwhile.
+ * False: a question was not answered. */
 static bool ask_pings(struct probe *probe)
 {
     struct server_facts *facts = probe->facts;
@@ -330,8 +337,7 @@ static bool ask_self(struct probe *probe)
 
 /* -- may it have forgotten locks? -------------------------------------------------------------- */
 
-/* Takes TIME and the two markers of the server: of grace (epoch.lua), and as a member of a quorum
- * (member.lua). */
+/* Takes the replies to ask_markers(). */
 static void hear_markers(struct probe *probe, redisReply *const *replies)
 {
     probe->facts->grace.now_ms = clock_of(replies[0]) / NS_PER_MS;
@@ -340,20 +346,20 @@ static void hear_markers(struct probe *probe, redisReply *const *replies)
     probe->facts->memory.told = probe->answered;
 }
 
-/* Asks for the time and for both markers, whose fields epoch.lua and member.lua explain. Only reads
- * the markers: the first request with --grace, or in a quorum, writes them. */
+/* Asks for the server's time, and for two markers, which only requests with --grace (epoch.lua), or
+ * in a quorum (member.lua), write. False: no answer. */
 static bool ask_markers(struct probe *probe)
 {
     char *epoch = redis_marker(probe->address->prefix, "epoch");
     char *quorum = redis_marker(probe->address->prefix, "quorum");
 
     REDIS_SESSION_ADD(probe->session, "TIME");
-    REDIS_SESSION_ADD(probe->session, "HMGET", epoch, "r", "i", "l", "u");
+    REDIS_SESSION_ADD(probe->session, "HMGET", epoch, "r", "i", "l", "u"); /* read_grace() */
     REDIS_SESSION_ADD(probe->session, "HMGET", quorum, "run", "since", "first");
-    bool going = send_question(probe, 3, hear_markers);
+    bool is_answered = send_question(probe, 3, hear_markers);
     free(epoch);
     free(quorum);
-    return going;
+    return is_answered;
 }
 
 /* -- does it run scripts? --------------------------------------------------------------------- */
@@ -375,6 +381,7 @@ static void hear_script(struct probe *probe, redisReply *const *replies)
     memcpy(facts->script_fault, answer.text, sizeof facts->script_fault);
 }
 
+/* Has the server run a script that does nothing. False: no answer. */
 static bool ask_script(struct probe *probe)
 {
     REDIS_SESSION_ADD(probe->session, "EVAL", "return 1", "0");
@@ -383,7 +390,7 @@ static bool ask_script(struct probe *probe)
 
 /* -- does a restart bring back what scripts wrote? -------------------------------------------- */
 
-/* The writes of a script stand in the append-only file as these. */
+/* The commands, with words behind the key, that a script's writes are in the append-only file. */
 static const char *const replayed[][4] = {
     {"HSET", "f", "v"}, {"HDEL", "f"}, {"PEXPIREAT", "1"}, {"DEL"}};
 #define REPLAYED (sizeof replayed / sizeof *replayed)
@@ -409,7 +416,7 @@ static bool ask_replay(struct probe *probe)
     for (size_t i = 0; i < REPLAYED; i++) {
         const char *argv[] = {"ACL", "DRYRUN",       "default",     replayed[i][0],
                               key,   replayed[i][1], replayed[i][2]};
-        int argc = 5;
+        int argc = 5; /* up to the key; the words behind it may be NULL */
         while (argc < 7 && argv[argc])
             argc++;
         redis_session_add(probe->session, argc, argv);
@@ -434,13 +441,13 @@ static void note_lack(struct server_facts *facts, size_t right, const redisReply
     facts->lacks_channels |= lack == RIGHTS_LACK_CHANNELS;
 }
 
+/* Whether it is the right to MULTI or EXEC, between which the server is asked about all others. */
 static bool frames_others(const struct right *right)
 {
     return strcmp(right->name, "multi") == 0 || strcmp(right->name, "exec") == 0;
 }
 
-/* Takes the replies about the rights to MULTI and EXEC, which the other rights are asked about
- * between. */
+/* Takes the replies about the rights to MULTI and EXEC: whether the others can be asked about. */
 static void hear_frame(struct probe *probe, redisReply *const *replies)
 {
     size_t next = 0;
@@ -479,7 +486,7 @@ static void add_right(struct probe *probe, const struct right *right, const char
 }
 
 /* Asks whether the user has each right. Rights are checked when a command is queued, and nothing of
- * what is queued here is ever executed: the connection is closed instead. */
+ * what is queued here is ever executed: the connection is closed instead. False: no answer. */
 static bool ask_rights(struct probe *probe)
 {
     char *key = key_in_store(probe->address->prefix, SCRATCH);
@@ -488,8 +495,8 @@ static bool ask_rights(struct probe *probe)
 
     REDIS_SESSION_ADD(probe->session, "MULTI");
     REDIS_SESSION_ADD(probe->session, "EXEC");
-    bool going = send_question(probe, 2, hear_frame);
-    if (going && probe->facts->rights_known) {
+    bool is_answered = send_question(probe, 2, hear_frame);
+    if (is_answered && probe->facts->rights_known) {
         REDIS_SESSION_ADD(probe->session, "MULTI");
         for (const struct right *right = rights; *right->name; right++) {
             if (frames_others(right))
@@ -497,11 +504,11 @@ static bool ask_rights(struct probe *probe)
             add_right(probe, right, key, channel);
             count++;
         }
-        going = send_question(probe, count, hear_rights);
+        is_answered = send_question(probe, count, hear_rights);
     }
     free(key);
     free(channel);
-    return going;
+    return is_answered;
 }
 
 /* -- all of it --------------------------------------------------------------------------------- */
@@ -519,7 +526,7 @@ static bool greet_server(struct probe *probe)
     return true;
 }
 
-/* Sets all facts to what is not told, whichever the server leaves out. */
+/* Makes all facts untold: they stay so where the server does not tell them. */
 static void know_nothing(struct server_facts *facts)
 {
     *facts = (struct server_facts){.connected_ns = UNTOLD,
@@ -556,13 +563,15 @@ static bool ask_server(const struct store_address *address, struct server_facts 
 
 /* -- Sentinels --------------------------------------------------------------------------------- */
 
+/* All Sentinels have answered, or cannot: ends the loop, arg, in which check_sentinels() waits. */
 static void all_heard(void *arg, const struct sentinel_vote *vote)
 {
     (void)vote;
     loop_stop(arg);
 }
 
-/* Asks the Sentinels of address->urls[0], for less than connect_timeout. False as above. */
+/* Asks the Sentinels of address->urls[0], for less than connect_timeout, and adds findings about
+ * them. False with a message in "fault" if they could not even be asked from here. */
 static bool check_sentinels(const struct store_address *address, struct diagnosis *diagnosis,
                             char *fault, size_t size)
 {
@@ -588,7 +597,8 @@ static bool check_sentinels(const struct store_address *address, struct diagnosi
 
 /* -- findings ---------------------------------------------------------------------------------- */
 
-/* Adds a server to the checkup, with its facts and the findings. */
+/* Adds a server to the checkup, with its facts and the findings. Returns it, valid until the next
+ * one is added. */
 static struct checked_server *add_server(const struct checkup_plan *plan, const struct url *url,
                                          const struct server_facts *facts, struct checkup *checkup)
 {
@@ -624,7 +634,7 @@ bool redis_check_server(const struct checkup_plan *plan, const struct url *url,
     address.url_count = 1;
     if (!ask_server(&address, &facts, fault, size))
         return false;
-    if (!facts.reached)
+    if (!facts.reached) /* half of the facts are not to be relied on */
         facts.memory.remembers_ms = UNTOLD;
     if (memory)
         *memory = facts.memory;

@@ -13,10 +13,10 @@
 #include "base/duration.h"
 #include "base/text.h"
 
-#define AHEAD_MOST_MS    1000
+#define AHEAD_MOST_MS    1000              /* of the server's clock, without a warning */
 #define STEP_MOST_NS     (500 * NS_PER_MS) /* while it was looked at */
 #define LOOKED_LEAST_NS  (50 * NS_PER_MS)  /* to see a clock advance */
-#define MAJOR_LEAST      5
+#define MAJOR_LEAST      5                 /* the first number of the version */
 #define MAJOR_WITH_ACL   6
 #define SENTINELS_LEAST  3
 #define CLIENTS_MOST     90    /* percent */
@@ -26,7 +26,7 @@
 
 /* -- what it is ------------------------------------------------------------------------------ */
 
-/* The first number of the version; 0: not known. */
+/* Returns the first number of the version; 0: not known. */
 static int64_t major_version(const struct server_facts *facts)
 {
     const char *version = facts->figures.version;
@@ -54,6 +54,7 @@ static void judge_version(const struct server_facts *facts, const struct require
                       "a node of a cluster, which has only some of the keys");
 }
 
+/* Returns the seconds in ns, or INT64_MAX for more than that. */
 static int64_t ns_of(int64_t seconds)
 {
     return seconds < INT64_MAX / NS_PER_SEC ? seconds * NS_PER_SEC : INT64_MAX;
@@ -123,8 +124,9 @@ static void judge_clock(const struct server_facts *facts, struct diagnosis *diag
 
 /* -- does it know what was locked before? ------------------------------------------------------ */
 
-/* Returns for how many ms the server grants nothing new with --grace, once the first such request
- * has come; as grace_left() of lua/epoch.lua. */
+/* Returns for how many ms the server grants nothing new with --grace, as grace_left() of
+ * lua/epoch.lua reckons it: from now on, or if *due, from the next such request on, which finds out
+ * that the server may have forgotten locks. */
 static int64_t grace_left(const struct server_facts *facts, const struct requirements *requirements,
                           bool *due)
 {
@@ -140,7 +142,7 @@ static int64_t grace_left(const struct server_facts *facts, const struct require
     return grace->until_ms > grace->now_ms ? grace->until_ms - grace->now_ms : 0;
 }
 
-/* Does not mention grace unless it is used. */
+/* Tells for how long the server will refuse new locks with --grace, if that is used here. */
 static void judge_grace(const struct server_facts *facts, const struct requirements *requirements,
                         struct diagnosis *diagnosis)
 {
@@ -155,7 +157,7 @@ static void judge_grace(const struct server_facts *facts, const struct requireme
         return;
     }
     int64_t left = grace_left(facts, requirements, &due);
-    const char *time = DURATION_TEXT(ns_of((left + 999) / 1000));
+    const char *time = DURATION_TEXT(ns_of((left + 999) / 1000)); /* whole seconds, rounded up */
     if (due && !grace->marked)
         diagnosis_add(diagnosis, "grace", level, "rlock init, if it has never held locks",
                       "may have lost locks: refuses new ones for %s after the first request with "
@@ -181,7 +183,7 @@ struct advice {
     char text[200];
 };
 
-/* Twice as much, for example. */
+/* Prints twice the number, with its unit, as a setting to advise. Returns out. */
 static const char *twice_as_much(int64_t number, const char *unit, char out[32])
 {
     snprintf(out, 32, "%" PRId64 "%s", number < INT64_MAX / 2 ? 2 * number : number, unit);
@@ -217,7 +219,7 @@ static void judge_eviction(const struct server_facts *facts, struct diagnosis *d
         diagnosis_add(diagnosis, "eviction", LEVEL_FINE, "", "noeviction");
 }
 
-/* In the unit that redis.conf calls mb. */
+/* Prints a size in MB of 2^20 bytes, which redis.conf calls mb, with one decimal. Returns out. */
 static const char *print_bytes(int64_t bytes, char out[32])
 {
     snprintf(out, 32, "%" PRId64 ".%" PRId64 " MB", bytes >> 20, (bytes & 0xfffff) * 10 >> 20);
@@ -231,7 +233,7 @@ static void judge_memory(const struct server_facts *facts, struct diagnosis *dia
 
     if (most <= 0 || used < 0)
         return;
-    /* A thousandth of both, which does not overflow. */
+    /* Both in KB, so that nothing overflows. */
     int64_t percent = used / 1024 * 100 / (most / 1024 > 0 ? most / 1024 : 1);
     bool evicts = *facts->policy && strcmp(facts->policy, "noeviction") != 0;
     const char *now = print_bytes(used, (char[32]){""});
@@ -325,7 +327,7 @@ static void judge_replay(const struct server_facts *facts, const struct requirem
 }
 
 /* Judges the number of replicas: for writes that must reach some, for a failover, and for
- * --replicas. The first case that applies is reported. Less than 0: it could not be told. */
+ * --replicas. The first case that applies is reported. A negative number was not told. */
 static void judge_replicas(const struct server_facts *facts,
                            const struct requirements *requirements, struct diagnosis *diagnosis)
 {

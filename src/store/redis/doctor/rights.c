@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 
+/* The digest of a script that no server has: EVALSHA has no effect but to show the right to it. */
 #define NO_SCRIPT "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 
 const struct right rights[RIGHTS_MAX] = {
@@ -117,13 +118,15 @@ struct words {
     char text[400];
 };
 
+/* Adds the right of that index. */
 static void add_right(struct words *words, size_t right)
 {
     text_append(words->text, sizeof words->text, " +%s", rights[right].name);
 }
 
-/* Whether a command with that pattern, a key or a channel, is allowed: the server checks these
- * after the command, so only then it is known whether they are. */
+/* Whether the user may execute any command with that mark (RIGHT_KEY, RIGHT_CHANNEL): the server
+ * checks keys and channels after the command, so only then it is known whether those are
+ * allowed. */
 static bool is_tried(const struct server_facts *facts, const char *pattern)
 {
     for (size_t i = 0; *rights[i].name; i++)
@@ -135,6 +138,7 @@ static bool is_tried(const struct server_facts *facts, const char *pattern)
 void judge_rights_cure(const struct server_facts *facts, const struct requirements *requirements,
                        char *out, size_t size)
 {
+    /* Patterns that are lacking, or may be, as far as is known. */
     bool keys = facts->lacks_keys || !is_tried(facts, RIGHT_KEY);
     bool channels = facts->lacks_channels || !is_tried(facts, RIGHT_CHANNEL);
     struct words words = {""}, unknown = {""};
@@ -154,7 +158,8 @@ void judge_rights_cure(const struct server_facts *facts, const struct requiremen
              channels ? 100 : 0, requirements->prefix, channels ? ":*" : "", words.text);
 }
 
-/* Adds a finding about rights. The first of several findings has the advice for all. */
+/* Adds a finding about rights. The first of several has the advice for all. *advised: whether it
+ * was given. */
 static void add_lack(const struct server_facts *facts, const struct requirements *requirements,
                      enum level level, const char *text, struct diagnosis *diagnosis, bool *advised)
 {
@@ -188,12 +193,13 @@ static void judge_lacks(const struct server_facts *facts, const struct requireme
 
 /* -- users who only look ----------------------------------------------------------------------- */
 
+/* Whether a user who only looks at locks needs the right of that index. */
 static bool is_for_looking(size_t right, const struct requirements *requirements)
 {
     return rights[right].looks && (rights[right].use != RIGHT_CLUSTER || is_cluster(requirements));
 }
 
-/* Whether the user can acquire no lock, but look at them. */
+/* Whether the user can acquire no lock, but can look at locks. */
 static bool only_looks(const struct server_facts *facts, const struct requirements *requirements)
 {
     bool looks = facts->rights_known && !facts->lacks_keys, takes = true;
@@ -248,6 +254,7 @@ void judge_rights(const struct server_facts *facts, const struct requirements *r
                  requirements->prefix);
         add_lack(facts, requirements, LEVEL_WARNING, text, diagnosis, &advised);
     }
+    /* The first of the findings about rights is the worst. */
     bool unfit = diagnosis->count > before && diagnosis->findings[before].level == LEVEL_UNFIT;
     if (!facts->rights_known)
         diagnosis_add(diagnosis, "rights", LEVEL_NOTE, "",

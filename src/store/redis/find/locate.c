@@ -13,6 +13,7 @@
 
 #define LOCAL_SOCKET_SIZE 108 /* of a Unix socket, see unix(7) */
 
+/* The result of starting the local server: its socket, or why it is not up. */
 struct start {
     bool up;
     char socket[LOCAL_SOCKET_SIZE];
@@ -61,7 +62,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
     else
         locator->fixed = url->path || resolve_numeric(url->hosts[0].name, url->hosts[0].port,
                                                       &locator->addresses.found[0]);
-    locator->addresses.count = locator->fixed;
+    locator->addresses.count = locator->fixed ? 1 : 0;
     return locator;
 }
 
@@ -130,7 +131,7 @@ static void on_resolved(void *arg, int count, const char *fault)
     struct locator *locator = arg;
 
     if (count > 0 || locator_may_stay(locator)) {
-        locator_stay(locator);
+        locator_stay(locator); /* among new addresses as well, the one that was left comes last */
         locator->events->located(locator->arg, NULL);
     } else {
         struct answer failure;
@@ -141,6 +142,7 @@ static void on_resolved(void *arg, int count, const char *fault)
     }
 }
 
+/* Begins to look up a name: on_resolved() follows. False with errno: no search can be begun. */
 static bool look_up(struct locator *locator, const char *host, int port)
 {
     return resolver_start(&locator->addresses, locator->loop, host, port, on_resolved, locator);
@@ -148,7 +150,8 @@ static bool look_up(struct locator *locator, const char *host, int port)
 
 /* -- the local server ------------------------------------------------------------------------ */
 
-/* Starts the local server, in a process of its own, since this may block. */
+/* Starts the local server, which may block, so it runs in a process of its own. question: the kind
+ * of the store; finding: a struct start, for on_started(). */
 static void start_local(const void *question, void *finding)
 {
     const struct store_kind *kind = question;
@@ -183,7 +186,7 @@ static void on_started(void *arg, const void *finding)
 
 /* Whether the last master may be tried again although too few Sentinels can be asked: their outage
  * need not be ours. But not if even one of them says otherwise. */
-static bool may_stay(const struct locator *locator, const struct sentinel_vote *vote)
+static bool may_keep_master(const struct locator *locator, const struct sentinel_vote *vote)
 {
     switch (vote->outcome) {
     case SENTINELS_SILENT:
@@ -195,9 +198,9 @@ static bool may_stay(const struct locator *locator, const struct sentinel_vote *
     }
 }
 
-/* Whether the Sentinels' password has changed, and the file has another one by now, which is
- * taken. */
-static bool renews_login(struct locator *locator, const struct sentinel_vote *vote)
+/* Takes another password for the Sentinels, if they refuse the present one and its file has another
+ * by now. Returns whether it has. */
+static bool take_new_login(struct locator *locator, const struct sentinel_vote *vote)
 {
     return vote->outcome == SENTINELS_DENY &&
            locator->events->refused(locator->arg, &locator->login);
@@ -211,7 +214,7 @@ static void on_voted(void *arg, const struct sentinel_vote *vote)
     const struct sentinel_word *word = &sentinels_facts(locator->sentinels)->words[vote->speaker];
     struct answer failure;
 
-    if (renews_login(locator, vote)) {
+    if (take_new_login(locator, vote)) {
         ask_for_master(locator);
     } else if (vote->outcome == SENTINELS_NAME) {
         snprintf(locator->host, sizeof locator->host, "%s", word->host);
@@ -220,7 +223,7 @@ static void on_voted(void *arg, const struct sentinel_vote *vote)
         locator->addresses.count = 0;
         if (!look_up(locator, locator->host, locator->port))
             report_failure(locator, cause_of_errno(errno), strerror(errno));
-    } else if (may_stay(locator, vote)) {
+    } else if (may_keep_master(locator, vote)) {
         locator->doubtful = false;
         locator->events->located(locator->arg, NULL);
     } else {
@@ -261,7 +264,7 @@ static void on_looked(void *arg, const struct sentinel_vote *vote)
         locator->events->moved(locator->arg);
         return;
     }
-    renews_login(locator, vote);
+    take_new_login(locator, vote); /* for the next look */
     look_soon(locator);
 }
 

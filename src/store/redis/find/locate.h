@@ -14,7 +14,8 @@ struct locator_events {
     void (*located)(void *arg, const struct answer *failure);
     /* The server that is watched is not the master any more. */
     void (*moved)(void *arg);
-    /* The Sentinels refuse the login. False: there is no other one by now. */
+    /* The Sentinels refuse the login. Returns whether there is another one by now, put into
+     * *login. */
     bool (*refused)(void *arg, struct sentinel_login *login);
 };
 
@@ -69,7 +70,8 @@ void locator_set_lease(struct locator *locator, int64_t lease);
 void locator_leave(struct locator *locator, int endpoint);
 /* Whether what was known of a name will do where a search for it has no answer. */
 bool locator_may_stay(const struct locator *locator);
-/* Ends that search, and goes back to what was known. */
+/* Ends that search, and returns to what was known, in an order in which the endpoint that was left
+ * comes last. */
 void locator_stay(struct locator *locator);
 /* Watches the server until locator_stop(): asks the Sentinels now and then whether it is still the
  * master. "moved" comes once, when it is not. login: as for a search. */

@@ -30,8 +30,8 @@ static bool has_own_vote(const struct sentinel_word *words, size_t count, size_t
     return true;
 }
 
-/* How many Sentinels have said that; each counts once, even under two addresses. *first: the first
- * of them. */
+/* Returns how many Sentinels have said that; each counts once, even under two addresses. *first:
+ * the index of the first of them; it stays as it is if there is none. */
 static size_t count_of(const struct sentinel_word *words, size_t count, enum sentinel_said said,
                        size_t *first)
 {
@@ -46,8 +46,9 @@ static size_t count_of(const struct sentinel_word *words, size_t count, enum sen
     return found;
 }
 
-/* Counts the Sentinels. A silent one that the URL names may be one that others tell of by another
- * address; that is known only once all answers are there. */
+/* Returns how many Sentinels there are. A silent one that the URL names may be one that others tell
+ * of by another address, so these two kinds are not added up; but only once all answers are there
+ * (complete) is it known which are silent. */
 static size_t count_all(const struct sentinel_word *words, size_t count, bool complete)
 {
     size_t known = 0, named = 0, told = 0;
@@ -67,7 +68,7 @@ static size_t count_all(const struct sentinel_word *words, size_t count, bool co
     return known + (named > told ? named : told);
 }
 
-/* Finds the word with the most votes. */
+/* Returns the word with the most votes, as a vote that is OPEN. */
 static struct sentinel_vote leading_word(const struct sentinel_word *words, size_t count)
 {
     struct sentinel_vote best = {.outcome = SENTINELS_OPEN};
@@ -89,7 +90,8 @@ static struct sentinel_vote leading_word(const struct sentinel_word *words, size
     return best;
 }
 
-/* Words the vote when all have answered and no answer has enough votes. */
+/* Returns the vote when all have answered and no answer has enough votes. all: how many Sentinels
+ * there are. */
 static struct sentinel_vote undecided_vote(const struct sentinel_word *words, size_t count,
                                            size_t all)
 {

@@ -57,7 +57,7 @@ static inline const char *sentinel_id(const struct sentinel_word *word)
 }
 /* Whether it names this master. */
 bool sentinel_names(const struct sentinel_word *word, const char *host, int port);
-/* Whether it has a vote. */
+/* Whether it has a vote: it names a master, or says that it knows none of that name. */
 bool sentinel_votes(const struct sentinel_word *word);
 
 enum sentinel_outcome {
@@ -78,5 +78,6 @@ struct sentinel_vote {
     size_t all;     /* how many Sentinels there are, as far as is known */
 };
 
-/* Once it is not OPEN any more, later words do not change the master. */
+/* Counts the votes among these words. Once the outcome is not OPEN any more, later words do not
+ * change the master. */
 struct sentinel_vote sentinel_vote(const struct sentinel_word *words, size_t count);

@@ -20,7 +20,7 @@
 
 #define PORT_MAX 65535
 
-/* Asked at once: the master, and, if they are wanted, the other Sentinels and its own id. */
+/* Asked at once: the master, and, if peers are wanted, the other Sentinels and its own id. */
 enum { QUESTION_MASTER, QUESTION_PEERS, QUESTION_ID, QUESTIONS };
 
 enum step { STEP_NONE, STEP_FIND, STEP_CONNECT, STEP_ASK, STEP_AUTH, STEP_LIST };
@@ -152,7 +152,7 @@ static void on_connected(void *arg)
 
 /* -- answers --------------------------------------------------------------------------------- */
 
-/* Ends the question to a Sentinel that answers with an error. */
+/* Ends the question to a Sentinel that answers with an error, which "text" has. */
 static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, const char *text)
 {
     struct answer plain = {.verdict = VERDICT_UNKNOWN};
@@ -161,7 +161,8 @@ static void fail_by_error(struct sentinel *sentinel, enum sentinel_said said, co
     fail_sentinel(sentinel, said, plain.text);
 }
 
-/* Takes an error in place of the address. A Sentinel that wants a password is told it, once. */
+/* Takes an error in place of the address. A Sentinel that wants a password is told it, once, if
+ * there is one. */
 static void hear_error(struct sentinel *sentinel, const char *text)
 {
     enum redis_error class = redis_error_class(text);
@@ -182,7 +183,7 @@ static void hear_error(struct sentinel *sentinel, const char *text)
     }
 }
 
-/* Reads a port; 0: it is not one. */
+/* Returns the port in the text; 0: there is none. */
 static int port_of(const char *text)
 {
     int64_t port = 0;
@@ -295,8 +296,8 @@ static void on_reply(void *arg, redisReply *reply)
 
 /* -- on the way there ------------------------------------------------------------------------ */
 
-/* Tries the next address of a Sentinel, as this one failed. If all of them fail, the name is looked
- * up anew next time. */
+/* Tries the next address of a Sentinel, as this one failed. If none is left, the Sentinel fails
+ * when the loop turns (timed_out()), and its name is looked up anew next time. */
 static void try_next(struct sentinel *sentinel, const char *why)
 {
     sentinel->step = STEP_CONNECT;
@@ -309,8 +310,9 @@ static void try_next(struct sentinel *sentinel, const char *why)
     loop_arm(sentinel->all->loop, &sentinel->timer, loop_now(sentinel->all->loop));
 }
 
-/* Tries the next address, as no connection could be begun, for want of something here. */
-static void pass_by_errno(struct sentinel *sentinel)
+/* Tries the next address, as none could be connected to or looked up, for the reason in errno,
+ * which is this host's. */
+static void try_next_by_errno(struct sentinel *sentinel)
 {
     sentinel->all->silence = cause_of_errno(errno);
     try_next(sentinel, strerror(errno));
@@ -337,7 +339,7 @@ static void on_broken(void *arg, const char *why)
 }
 
 /* The Sentinel is silent on this address: tries its next one, or fails when all time is over. One
- * whose name leads nowhere has failed before, and fails as it did. */
+ * without addresses left has failed before (try_next()), which is only reported now. */
 static void timed_out(struct loop_timer *timer)
 {
     struct sentinel *sentinel = timer->owner;
@@ -356,8 +358,8 @@ static void timed_out(struct loop_timer *timer)
         on_broken(sentinel, "no answer in time");
 }
 
-/* The Sentinel's name is looked up: connects to its addresses, or fails. "nowhere": no look-up has
- * ever found one. */
+/* The Sentinel's name is looked up: connects to its addresses, or fails. count: how many there are;
+ * 0: the name service failed; -1: there is no host of that name. */
 static void on_addresses(void *arg, int count, const char *fault)
 {
     struct sentinel *sentinel = arg;
@@ -370,7 +372,8 @@ static void on_addresses(void *arg, int count, const char *fault)
         try_next(sentinel, fault);
 }
 
-/* Tries the next address, with its share of the time that is left. */
+/* Tries the next address, with its share of the time that is left. Where there is none, the name is
+ * looked up first. */
 static void connect_next(struct sentinel *sentinel)
 {
     struct moment now = loop_now(sentinel->all->loop);
@@ -382,7 +385,7 @@ static void connect_next(struct sentinel *sentinel)
         loop_arm(sentinel->all->loop, &sentinel->timer, sentinel->all->until);
         if (!resolver_start(&sentinel->addresses, sentinel->all->loop, host->name, host->port,
                             on_addresses, sentinel))
-            pass_by_errno(sentinel);
+            try_next_by_errno(sentinel);
         return;
     }
     sentinel->step = STEP_CONNECT;
@@ -390,11 +393,11 @@ static void connect_next(struct sentinel *sentinel)
              moment_plus(now, moment_until(now, sentinel->all->until) / share));
     if (stream_open(sentinel->conn->stream, &sentinel->addresses.found[sentinel->next++],
                     sentinel->all->tls, sentinel->host->name) != 0)
-        pass_by_errno(sentinel);
+        try_next_by_errno(sentinel);
 }
 
-/* Asks one Sentinel for the master, unless SENTINELS_KNOWN also for the other Sentinels; it has a
- * word by "until", never before this returned. */
+/* Asks one Sentinel for the master, and for the other Sentinels, unless the question leaves them
+ * out (SENTINELS_KNOWN). Its word is there by "until", never before this returned. */
 static void ask_sentinel(struct sentinel *sentinel, enum sentinels_question question)
 {
     struct moment now = loop_now(sentinel->all->loop), until = sentinel->all->until;
@@ -416,7 +419,8 @@ static void ask_sentinel(struct sentinel *sentinel, enum sentinels_question ques
     }
 }
 
-/* Whether this is a numeric address of its host, as far as that is known. */
+/* Whether the Sentinel is at that address: its host has that name, or that numeric address as far
+ * as is known. */
 static bool is_at(const struct sentinel *sentinel, const char *host, int port)
 {
     struct endpoint there;
@@ -477,11 +481,11 @@ static struct sentinel *find_known(const struct sentinels *sentinels, const char
     return NULL;
 }
 
-/* Asks a Sentinel that others have told of. */
+/* Counts a Sentinel that another one has told of, and asks it if it did not count before. */
 static void learn_of(struct sentinels *sentinels, const struct peer *peer)
 {
     struct sentinel *sentinel = find_known(sentinels, peer->host, peer->port, peer->id);
-    bool known = sentinel && sentinel_counts(sentinel->word);
+    bool counted = sentinel && sentinel_counts(sentinel->word);
 
     if (!sentinel && sentinels->facts.count < SENTINELS_MAX)
         sentinel = add_sentinel(sentinels, peer->host, peer->port);
@@ -489,7 +493,7 @@ static void learn_of(struct sentinels *sentinels, const struct peer *peer)
         return;
     sentinel->word->named_by_other = true;
     memcpy(sentinel->word->told_id, peer->id, sizeof peer->id);
-    if (!known)
+    if (!counted)
         ask_sentinel(sentinel, SENTINELS_ALL);
 }
 
@@ -558,7 +562,7 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
                    const struct sentinel_login *login, struct moment until, sentinels_done *done,
                    void *arg)
 {
-    char *old = sentinels->password;
+    char *old = sentinels->password; /* which *login may point to */
 
     sentinels->asking = true;
     sentinels->question = question;
@@ -616,6 +620,7 @@ struct tls_expiry sentinels_expiry(const struct sentinels *sentinels)
     return first;
 }
 
+/* Whether a Sentinel that counts has not answered. */
 static bool is_silent(const struct sentinel_word *word)
 {
     return sentinel_counts(word) && word->said == SENTINEL_SILENT;
@@ -678,7 +683,7 @@ void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_
         answer->login_refused = vote->outcome == SENTINELS_DENY;
         break;
     case SENTINELS_SILENT:
-    case SENTINELS_OPEN:
+    case SENTINELS_OPEN: /* this and the next are never explained */
     case SENTINELS_NAME:
         answer_fail(answer, sentinels->silence, "no sentinel answers: %s", silent);
         answer->nowhere = true;

@@ -14,7 +14,8 @@ struct sentinel_login {
     const char *password; /* NULL: none */
 };
 
-/* own: the password of the Sentinels themselves; NULL: that of the servers is tried. */
+/* Returns the login for Sentinels, which borrows its words. own: their own password; NULL: that of
+ * the servers is tried (servers; NULL: none). */
 struct sentinel_login sentinel_login(const struct store_address *address, const char *own,
                                      const char *servers);
 
@@ -38,11 +39,12 @@ void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question
 /* Ends a question, without its "done". Harmless if none is open. */
 void sentinels_hush(struct sentinels *sentinels);
 
-/* Returns the certificates of their open connections of which one ought to be renewed first. */
+/* Returns, of the certificates of all open connections, the one that ought to be renewed first;
+ * whose NULL: there is none. */
 struct tls_expiry sentinels_expiry(const struct sentinels *sentinels);
 /* Whether any of them has said anything but that this is the master. */
 bool sentinels_contradict(const struct sentinels *sentinels, const char *host, int port);
-/* Returns where each one is, and its word when they were counted last; borrowed. */
+/* Returns where each Sentinel is, and its latest word; borrowed. */
 const struct sentinel_facts *sentinels_facts(const struct sentinels *sentinels);
 /* Makes an UNKNOWN answer of any vote but NAME, with the Sentinels that have not answered. */
 void sentinels_explain(const struct sentinels *sentinels, const struct sentinel_vote *vote,
