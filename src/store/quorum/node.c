@@ -2,7 +2,7 @@
 #include "lock/lease.h"
 #include "net/loop.h"
 
-/* The time that may pass between what a node does and when we learn of it. */
+/* The time, at most, between what a node does and when we learn of it. */
 #define SLACK_NS (10 * NS_PER_MS)
 
 static void on_answer(void *arg, const struct answer *answer);
@@ -47,9 +47,8 @@ static void begin_order(struct quorum_node *node, const struct quorum_order *ord
     store_start(node->member.store, &operation);
 }
 
-/* Notes what the node has of the owner after an answer: its entry (held), an entry that may be
- * (unsure), a release (released), and since when it is confirmed. An answer that says that the lock
- * is asked for, or that a part of several keys is gone, leaves the rest until the release. */
+/* Notes what the node has of the owner after the answer to the order under way: an entry (held),
+ * one that may be there (unsure) or was released (released), and when it was confirmed. */
 static void learn_state(struct quorum_node *node, const struct answer *answer)
 {
     bool known = answer->verdict != VERDICT_UNKNOWN;
@@ -88,7 +87,8 @@ static void learn_state(struct quorum_node *node, const struct answer *answer)
     }
 }
 
-/* Whether the node's lock was taken away. Ask before the node learns from the answer. */
+/* Whether the answer tells that our entry was taken away at the node: it was there, has not run out
+ * and was not forgotten. To be asked before learn_state() takes the answer. */
 static bool was_evicted(const struct quorum_node *node, const struct answer *answer)
 {
     int64_t since = moment_until(node->confirmed, node->sent);
@@ -100,12 +100,13 @@ static bool was_evicted(const struct quorum_node *node, const struct answer *ans
     if (node->released || node->confirmed.ns == 0 ||
         moment_reached(node->ends, loop_now(node->loop)))
         return false;
-    /* A node that forgot is younger than our entry was. */
-    int64_t memory_ms = node->member.report->seniority.memory_ms;
+    /* A node that forgot is younger than our entry was. Clocks may differ by one in a hundred. */
+    int64_t memory_ms = node->member.report->seniority.memory_ms; /* 0: not told */
     return memory_ms == 0 || memory_ms * NS_PER_MS >= since - since / 100 - SLACK_NS;
 }
 
-/* Begins the node's next order, if there is one, and then reports the reply to the one before. */
+/* The order under way is answered: begins the node's next order, if there is one, and then reports
+ * the reply ("heard"). */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct quorum_node *node = arg;
@@ -117,9 +118,9 @@ static void on_answer(void *arg, const struct answer *answer)
     node->evicted |= reply.evicted;
     node->revoked |= reply.evicted && answer->refused.revoked;
     node->doing.task = node->next.task = VERB_NONE;
-    /* A try that was given up has got nothing here: there is nothing to release. */
-    if (next.task != VERB_NONE &&
-        (next.task != VERB_RELEASE || next.round != 0 || quorum_node_may_hold(node)))
+    /* A release without a vote (round 0) follows a try that was given up, perhaps with nothing. */
+    bool is_needless = next.task == VERB_RELEASE && next.round == 0 && !quorum_node_may_hold(node);
+    if (next.task != VERB_NONE && !is_needless)
         begin_order(node, &next);
     node->heard(node->arg, node, &reply);
 }
@@ -143,7 +144,7 @@ bool quorum_node_release_nowait(struct quorum_node *node)
     struct release_request request = node->requests->release;
 
     if (node->doing.task == VERB_RELEASE && node->member.report->sent && !node->unsure)
-        return true; /* said already */
+        return true; /* a release has gone out already */
     request.at_least = 0;
     request.uncertain = true;
     node->doing.task = node->next.task = VERB_NONE;

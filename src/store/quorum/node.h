@@ -62,11 +62,11 @@ struct quorum_node {
  * before this has returned. */
 void quorum_node_order(struct quorum_node *node, struct quorum_order order);
 
-/* Whether an entry of ours may be there, or may come yet. */
+/* Whether an entry of ours may be at the node, or may come yet. */
 bool quorum_node_may_hold(const struct quorum_node *node);
 /* Releases our entry without waiting for an answer, and ends the order under way without "heard".
- * False if there was no connection to send it over. */
+ * Returns whether the release has gone out; false: there was no connection to send it over. */
 bool quorum_node_release_nowait(struct quorum_node *node);
 
-/* Whether these grants have the fences that were settled on. */
+/* Whether these grants, one for each key, have the fences that were settled on. */
 bool quorum_is_settled(const struct quorum_requests *requests, const struct lock_grant *grants);

@@ -13,8 +13,8 @@ void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, in
     memset(quorum->ballots, 0, count * sizeof *quorum->ballots);
 }
 
-/* Whether that server has voted already, at another address. An address may lead to another server
- * since it was used last, and two to one. */
+/* Whether that server ("": not known) has voted already, as another node than this one. An address
+ * may lead to another server than when it was used last, and two addresses to one server. */
 static bool has_voted(const struct quorum *quorum, size_t node, const char *server)
 {
     for (size_t i = 0; *server && i < quorum->count; i++) {
@@ -71,8 +71,8 @@ static int64_t age_of(const struct quorum *quorum)
     return age;
 }
 
-/* How long a forgotten lease may still last: as long as ours, which tells what is usual here, or as
- * the longest that a node reports. */
+/* Returns for how many ms a forgotten lease may still last: as long as ours, which tells what is
+ * usual here, or as the longest that a node reports. */
 static int64_t longest_lease(const struct quorum *quorum)
 {
     int64_t longest = quorum->lease_ms;
@@ -97,7 +97,7 @@ static bool is_doubtful(const struct quorum *quorum, const struct quorum_ballot 
            its->memory_ms + QUORUM_FIRST_ASKED_MS < age_of(quorum);
 }
 
-/* How long at most until all are counted that are doubtful now. */
+/* Returns in how many ms all nodes will be counted that are doubtful now. */
 static int64_t doubt_ms(const struct quorum *quorum)
 {
     int64_t left = 0;
@@ -111,9 +111,10 @@ static int64_t doubt_ms(const struct quorum *quorum)
     return left;
 }
 
+/* How many votes of each kind (enum vote) there are: a YES may be doubtful, VOID is "nothing". */
 struct count {
     size_t none, yes, doubtful, no, nothing, unknown;
-    size_t majority, spare; /* so many are needed, and so many are not */
+    size_t majority, spare; /* so many nodes are needed, and so many are not */
 };
 
 /* Counts the votes of each kind. */
@@ -142,7 +143,7 @@ static struct count count_votes(const struct quorum *quorum)
 
 /* -- the one who is named most ----------------------------------------------------------------- */
 
-/* The owner that the node names as the holder; "": it names none. */
+/* Returns the owner that the node names as the holder; "": it names none. */
 static const char *holder_of(const struct quorum_ballot *ballot)
 {
     return ballot->kept.answer.refused.holder ? ballot->kept.answer.refused.holder->owner : "";
@@ -155,7 +156,7 @@ static bool names_owner(const struct quorum_ballot *ballot, const char *owner)
     return refused && strcmp(holder_of(ballot), owner) == 0;
 }
 
-/* How many nodes refuse and name that owner. */
+/* Returns how many nodes refuse and name that owner. */
 static size_t count_named(const struct quorum *quorum, const char *owner)
 {
     size_t count = 0;
@@ -165,8 +166,7 @@ static size_t count_named(const struct quorum *quorum, const char *owner)
     return count;
 }
 
-/* A ballot of the refusal that most nodes share, one that names a holder before one that does not;
- * NULL if there is none. */
+/* Returns a ballot of the refusal that most nodes share; NULL if there is none. */
 static const struct quorum_ballot *common_refusal(const struct quorum *quorum)
 {
     const struct quorum_ballot *best = NULL;
@@ -177,6 +177,7 @@ static const struct quorum_ballot *common_refusal(const struct quorum *quorum)
         const char *owner = holder_of(ballot);
         if (ballot->kept.answer.verdict != VERDICT_REFUSED || !names_owner(ballot, owner))
             continue;
+        /* Any refusal that names a holder comes before all that do not. */
         size_t count = *owner ? count_named(quorum, owner) + quorum->count : 1;
         if (count > most) {
             best = ballot;
@@ -196,30 +197,30 @@ size_t quorum_rivals(const struct quorum *quorum)
 
 /* -- what is decided --------------------------------------------------------------------------- */
 
-/* Whether a majority has answered, in whatever way. */
+/* Whether a majority has answered, other than UNKNOWN. */
 static bool is_heard(struct count votes)
 {
     return votes.yes + votes.doubtful + votes.no + votes.nothing >= votes.majority;
 }
 
-/* Whether a majority grants the lock. While it may yet, or a majority has not answered, that is
- * open. */
+/* Returns whether a majority grants the lock, as an outcome. */
 static enum quorum_outcome outcome_of_take(struct count votes)
 {
     if (votes.yes >= votes.majority)
         return QUORUM_CARRIED;
     if (votes.unknown > votes.spare)
         return QUORUM_FAILED;
+    /* A majority may still grant it, or has not answered yet. */
     if (votes.yes + votes.none >= votes.majority || !is_heard(votes))
         return QUORUM_OPEN;
-    /* With doubts only, there is no contention. */
+    /* With doubtful nodes only, no other owner is in the way. */
     if (votes.no + votes.nothing > 0)
         return QUORUM_REFUSED;
     return votes.none == 0 ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* Whether a majority has had the lock until now. against: how many nodes say that they have not;
- * rivals: how many of these name one and the same other holder. */
+/* Returns whether a majority has had the lock until now, as an outcome. against: how many nodes say
+ * that they have not; rivals: how many of these name one and the same other holder. */
 static enum quorum_outcome outcome_of_holding(struct count votes, size_t against, size_t rivals)
 {
     if (votes.yes >= votes.majority)
@@ -230,7 +231,8 @@ static enum quorum_outcome outcome_of_holding(struct count votes, size_t against
     return votes.yes + votes.none < votes.majority && !may_be_lost ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* Whether a majority does not have the lock any more: no matter whether it had it before. */
+/* Returns whether a majority does not have the lock any more, as an outcome; no matter whether it
+ * had it before. */
 static enum quorum_outcome outcome_of_free(struct count votes)
 {
     if (votes.no > votes.spare)
@@ -240,7 +242,7 @@ static enum quorum_outcome outcome_of_free(struct count votes)
     return votes.unknown > votes.spare ? QUORUM_FAILED : QUORUM_OPEN;
 }
 
-/* Whether a majority has told what was asked. */
+/* Returns whether a majority has told what was asked, as an outcome. */
 static enum quorum_outcome outcome_of_read(struct count votes)
 {
     if (votes.yes >= votes.majority)
@@ -282,7 +284,7 @@ bool quorum_is_heard(const struct quorum *quorum)
 
 /* -- what to answer ---------------------------------------------------------------------------- */
 
-/* How many have granted this key with the same fence, and as nested as this. */
+/* Returns how many nodes have granted this key with the same fence, and nested as in *grant. */
 static size_t count_agreeing(const struct quorum *quorum, size_t key,
                              const struct lock_grant *grant)
 {
@@ -297,10 +299,10 @@ static size_t count_agreeing(const struct quorum *quorum, size_t key,
     return count;
 }
 
-/* Whether one grant of the key counts rather than another. A nested lock has the fence of its
- * ancestor, not that of a node which does not know the ancestor; and that which most nodes know,
- * since one may have executed the ancestor's request late, and have not been told yet which fence
- * was settled on. */
+/* Whether "one" comes before "other" as the grant of the key: the higher fence does. But a nested
+ * lock has the fence of its ancestor, not that of a node which does not know the ancestor; and the
+ * one that most nodes know, since a node may have executed the ancestor's request late, and have
+ * not been told yet which fence was settled on. */
 static bool outranks(const struct quorum *quorum, size_t key, const struct lock_grant *one,
                      const struct lock_grant *other)
 {
@@ -330,7 +332,8 @@ static void answer_carried(const struct quorum *quorum, struct answer *answer,
     }
 }
 
-/* A key of another kind on so many nodes that waiting is useless comes before a holder. */
+/* Returns a ballot of a node where the key is not a lock, if that is so on so many nodes that no
+ * majority can grant it; NULL otherwise. */
 static const struct quorum_ballot *misfit_of(const struct quorum *quorum)
 {
     const struct quorum_ballot *found = NULL;
@@ -346,11 +349,11 @@ static const struct quorum_ballot *misfit_of(const struct quorum *quorum)
     return count > quorum->count - quorum_majority(quorum->count) ? found : NULL;
 }
 
-/* Answers with what most nodes say. The cause is that of the quorum as a whole, except where all
- * nodes would say the same later. */
+/* Answers with what most nodes say. The cause is that of the quorum as a whole, HELD or NOT_HOLDER,
+ * except for causes that more nodes would not change. */
 static void answer_refused(const struct quorum *quorum, struct answer *answer)
 {
-    const struct quorum_ballot *refusal = misfit_of(quorum);
+    const struct quorum_ballot *refusal = misfit_of(quorum); /* comes before a holder */
 
     if (!refusal)
         refusal = common_refusal(quorum);
@@ -364,12 +367,13 @@ static void answer_refused(const struct quorum *quorum, struct answer *answer)
     answer->refused.requeued = false;
 }
 
-/* From the one that leaves least hope to the one that leaves most. */
+/* The causes of failures, from the one that leaves least hope to the one that leaves most. */
 static const enum cause failures[] = {CAUSE_DENIED, CAUSE_MISFIT,      CAUSE_UNFIT,
                                       CAUSE_SYSTEM, CAUSE_UNREACHABLE, CAUSE_NOT_READY};
 #define FAILURES (sizeof failures / sizeof *failures)
 
-/* The ballot of a failure that is shared by most. */
+/* Returns the ballot of a failure whose cause most nodes have, of equals the one that leaves most
+ * hope; NULL: no node failed for a cause of its own. */
 static const struct quorum_ballot *common_failure(const struct quorum *quorum)
 {
     const struct quorum_ballot *best = NULL;
@@ -393,15 +397,15 @@ static const struct quorum_ballot *common_failure(const struct quorum *quorum)
     return best;
 }
 
-/* Says why a round has come to no decision: servers that have failed, servers in doubt, or owners
- * that have some of them. */
+/* Answers why a round has come to no decision: servers have failed, are in doubt, or have been
+ * granted to different owners. */
 static void answer_failed(const struct quorum *quorum, struct answer *answer)
 {
     const struct quorum_ballot *failure = common_failure(quorum);
     struct count votes = count_votes(quorum);
     bool frees = quorum->rule == QUORUM_RETURN || quorum->rule == QUORUM_FREE;
     const char *what = frees && is_heard(votes) ? "it may have been lost" : "no quorum";
-    size_t full = 0;
+    size_t full = 0; /* servers that take no more clients */
 
     answer->verdict = VERDICT_UNKNOWN;
     for (size_t i = 0; i < quorum->count; i++) {
@@ -411,6 +415,7 @@ static void answer_failed(const struct quorum *quorum, struct answer *answer)
                                                            : frees && ballot->vote == VOTE_YES;
     }
     if (votes.unknown > votes.doubtful) {
+        /* Without a failure, what makes a vote UNKNOWN is that its server has voted before. */
         answer->cause = failure ? failure->kept.answer.cause : CAUSE_MISFIT;
         answer->hint = failure ? failure->kept.answer.hint : HINT_NONE;
         /* The votes would be a quorum if the full servers took one more client. */

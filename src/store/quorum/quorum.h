@@ -56,11 +56,12 @@ void quorum_begin(struct quorum *quorum, enum quorum_rule rule, size_t count, in
  * vote: UNKNOWN. report: what it tells of itself, NULL: nothing. answer: what it said, or NULL. */
 void quorum_cast(struct quorum *quorum, size_t node, enum vote vote,
                  const struct member_report *report, const struct answer *answer);
-/* Nodes that have not answered by now count as UNKNOWN. */
+/* Ends the vote: nodes that have not answered by now count as UNKNOWN. */
 void quorum_close(struct quorum *quorum);
 
-/* The smallest number that is more than half. */
+/* Returns the smallest number that is more than half of them. */
 size_t quorum_majority(size_t count);
+/* Returns the outcome of the votes so far, by the rule. */
 enum quorum_outcome quorum_outcome(const struct quorum *quorum);
 /* Whether a majority has spoken, so that the others need not be waited for much longer. */
 bool quorum_is_heard(const struct quorum *quorum);
@@ -70,9 +71,9 @@ bool quorum_is_heard(const struct quorum *quorum);
  * "grants", which has room for LOCK_KEYS_MAX of them. */
 void quorum_answer(const struct quorum *quorum, enum quorum_outcome outcome, struct answer *answer,
                    struct lock_grant *grants);
-/* How many nodes say YES and are counted. */
+/* Returns how many nodes say YES and are counted. */
 size_t quorum_approvals(const struct quorum *quorum);
 /* Whether no node of the quorum has been part of it for as long as a lease. */
 bool quorum_is_young(const struct quorum *quorum);
-/* How many nodes name the holder that refusals name most. */
+/* Returns how many nodes name the holder that refusals name most; 0: none names a holder. */
 size_t quorum_rivals(const struct quorum *quorum);

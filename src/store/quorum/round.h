@@ -34,17 +34,18 @@ void quorum_round_end(struct quorum_round *round);
 /* Gives a node an order whose answer counts. The order's round and "until" are filled in. */
 void quorum_round_ask(struct quorum_round *round, struct quorum_node *node,
                       struct quorum_order order);
+/* Gives all nodes an order of that kind, whose answers count. */
 void quorum_round_ask_all(struct quorum_round *round, enum store_verb task);
 /* Casts a node's vote, or casts it anew. reply: what it said; NULL: it said nothing. */
 void quorum_round_cast(struct quorum_round *round, const struct quorum_node *node, enum vote vote,
                        const struct quorum_reply *reply);
 
-/* The vote closes at that time. */
+/* Has the vote close at that time: the timer fires. */
 void quorum_round_close_at(struct quorum_round *round, struct moment due);
-/* The vote closes in ns at the latest. */
+/* Has the vote close in so many ns, unless it closes before. */
 void quorum_round_close_in(struct quorum_round *round, int64_t ns);
-/* ns since it began. */
+/* Returns how many ns ago it began. */
 int64_t quorum_round_elapsed(const struct quorum_round *round);
-/* The time, in ns, that nodes get whose votes matter although a majority has answered: as long
- * again as the round has taken. */
+/* Returns the time, in ns, that nodes get whose votes matter although a majority has answered: as
+ * long again as the round has taken, and QUORUM_EXTRA_NS at least. */
 int64_t quorum_round_extra_time(const struct quorum_round *round);

@@ -69,6 +69,7 @@ struct quorum_store {
     struct lock_views views; /* of all nodes */
 };
 
+/* Returns the time that the loop shows. */
 static struct moment now_of(const struct quorum_store *store)
 {
     return loop_now(store->loop);
@@ -76,7 +77,7 @@ static struct moment now_of(const struct quorum_store *store)
 
 /* -- what an answer means ---------------------------------------------------------------------- */
 
-/* The vote of an answer that means what it says. */
+/* Returns the vote that an answer is, only by its verdict. */
 static enum vote vote_of(const struct answer *answer)
 {
     switch (answer->verdict) {
@@ -107,8 +108,9 @@ static bool is_missing(const struct quorum_store *store, const struct quorum_rep
     return is_absent(reply->answer) && may_fill(store) && !reply->evicted;
 }
 
-/* The order that mends the node's entry after its reply; NONE: it need not be. settles: those that
- * have acquired the lock get the fence that was settled on. */
+/* Returns the order that mends the node's entry after its reply; VERB_NONE: there is nothing to
+ * mend. settles: whether a node that has acquired the lock is to get the fence that was settled
+ * on. */
 static enum store_verb mending_order(const struct quorum_store *store,
                                      const struct quorum_reply *reply, bool settles)
 {
@@ -120,21 +122,21 @@ static enum store_verb mending_order(const struct quorum_store *store,
     return task == VERB_RENEW && is_missing(store, reply) ? VERB_ACQUIRE : VERB_NONE;
 }
 
-/* The vote that a reply to a release is. An entry that is missing after a release that was not
- * answered was released by that. Otherwise it is a vote against, if the owner had acquired it
- * (another process of its, in a majority), or none: this process knows which nodes had it. */
+/* Returns the vote that a reply to a release is. */
 static enum vote judge_releasing(const struct quorum_store *store, const struct quorum_node *node,
                                  const struct quorum_reply *reply)
 {
     if (!is_absent(reply->answer) || reply->evicted)
         return vote_of(reply->answer);
-    if (node->released)
+    if (node->released) /* by an earlier release, which was not answered */
         return VOTE_YES;
+    /* Another process of the owner had acquired it at a majority, so an entry that is missing is a
+     * vote against. This process knows which nodes had it, and counts it neither way. */
     return store->hold == HOLD_FOREIGN ? VOTE_NO : VOTE_VOID;
 }
 
-/* The vote that a node's reply is, for or against: the lock being acquired, kept, released, or
- * free. A node that is void is heard, and has no say. */
+/* Returns the vote that a node's reply is, for or against the operation under way. A node whose
+ * vote is VOID is heard, and has no say. */
 static enum vote judge_vote(const struct quorum_store *store, const struct quorum_node *node,
                             const struct quorum_reply *reply)
 {
@@ -170,8 +172,9 @@ static const struct quorum_node *twin_of(const struct quorum_store *store,
     return NULL;
 }
 
-/* Finds one server under two names, as an answer. False: there is none. */
-static bool find_fault(const struct quorum_store *store, struct answer *fault)
+/* Looks for a server that is two nodes. Returns whether there is one; then *fault is a refusal that
+ * names them. */
+static bool find_twins(const struct quorum_store *store, struct answer *fault)
 {
     *fault = (struct answer){.verdict = VERDICT_REFUSED, .cause = CAUSE_MISFIT};
     for (size_t i = 0; i < store->count; i++) {
@@ -186,17 +189,17 @@ static bool find_fault(const struct quorum_store *store, struct answer *fault)
     return false;
 }
 
-/* Whether a node's answer ends the operation, as these nodes are not a quorum: one server under two
- * names, or a replica. *fault: the answer to report. */
-static bool is_fault(const struct quorum_store *store, const struct answer *heard,
-                     struct answer *fault)
+/* Whether a node's answer ("heard") ends the operation, as it shows that these nodes are not a
+ * quorum: one server is two of them, or one is a replica. Then *fault is a refusal that says so. */
+static bool is_no_quorum(const struct quorum_store *store, const struct answer *heard,
+                         struct answer *fault)
 {
     bool held = store->task == VERB_RENEW || store->task == VERB_RELEASE;
     bool replica = heard->verdict == VERDICT_UNKNOWN && heard->cause == CAUSE_MISFIT;
 
     if (held && store->hold != HOLD_FOREIGN)
         return false; /* a held lock is not lost for it */
-    if (find_fault(store, fault))
+    if (find_twins(store, fault))
         return true;
     if (replica) {
         memcpy(fault->text, heard->text, sizeof fault->text);
@@ -207,14 +210,15 @@ static bool is_fault(const struct quorum_store *store, const struct answer *hear
 
 /* -- beginning and ending ---------------------------------------------------------------------- */
 
-/* Begins to count votes by that rule. A node may have given the lock to others once the lease is
- * over that it has granted. So all of a majority must have granted it within one lease: else
- * another holder could come between, whose fence is higher than the one settled on. */
+/* Begins to count votes by that rule, until the operation ends. */
 static void begin_round(struct quorum_store *store, enum quorum_rule rule)
 {
     int64_t lease = store->requests.acquire.lease;
     struct moment until = store->base.operation.until;
 
+    /* All nodes of a majority must have granted the lock within one lease. A node may give it to
+     * others when the lease is over that it has granted: another holder could come between, whose
+     * fence is higher than the one settled on. */
     if (rule == QUORUM_TAKE)
         until = moment_min(until, lease_end(now_of(store), lease));
     store->stage = STAGE_VOTING;
@@ -231,7 +235,7 @@ static void order_without_vote(struct quorum_store *store, struct quorum_node *n
     quorum_node_order(node, (struct quorum_order){.task = task, .until = until});
 }
 
-/* Gives store->answer: the operation is over. */
+/* Ends the operation with store->answer. */
 static void complete_task(struct quorum_store *store)
 {
     struct kept_answer copy; /* "done" may begin the next operation */
@@ -250,7 +254,8 @@ static void start_try(struct quorum_store *store)
 {
     begin_round(store, QUORUM_TAKE);
     store->hold = HOLD_SOUGHT;
-    /* A fence that all nodes can take, if clocks agree well: then it need not be settled after. */
+    /* A fence, the clock in us, that all nodes can take if clocks agree well: then they need not be
+     * asked again to settle on one. */
     store->requests.terms =
         (struct member_terms){.proposal = (uint64_t)((clock_wall() + PROPOSAL_NS) / 1000)};
     quorum_round_ask_all(&store->round, VERB_ACQUIRE);
@@ -264,8 +269,9 @@ static void set_fences(struct quorum_requests *requests, const struct lock_grant
     requests->terms.fences = requests->fences;
 }
 
-/* Settles on one fence. A majority has granted it. Now all that did get the highest fence; those
- * that have it already agree. */
+/* Settles on one fence, as a majority has granted the lock: all nodes that did are to have the
+ * highest fence. Those that have it agree; the others are asked to renew with it, and their votes
+ * are open again. */
 static void settle_fence(struct quorum_store *store)
 {
     struct quorum_round *round = &store->round;
@@ -293,8 +299,9 @@ static void pause_between(struct quorum_store *store, struct loop_timer *timer, 
     loop_arm(store->loop, timer, moment_plus(now_of(store), jitter_between(least, most)));
 }
 
-/* How long nodes have to release what the try may have got before its end is told. A process that
- * does not wait is likely to end then, and so is one that hears that there is no use in waiting. */
+/* Returns for how many ns nodes have to release what the try may have got, before its end is told.
+ * A process that does not wait is likely to end then, and so is one that hears that there is no use
+ * in waiting (MISFIT); a waiter stays, and need not be held up. */
 static int64_t time_to_leave(const struct quorum_store *store)
 {
     int64_t half = quorum_round_elapsed(&store->round) / 2;
@@ -306,9 +313,8 @@ static int64_t time_to_leave(const struct quorum_store *store)
     return LEAVING_NS + (half < QUORUM_EXTRA_NS ? half : QUORUM_EXTRA_NS);
 }
 
-/* Reports that a try failed as soon as nodes have released it, or have had the time for that. After
- * no answer, an entry may be left where a node was unsure; after a refusal, a waiter is called for
- * the next try. */
+/* Reports that a try failed as soon as nodes have released it, or have had the time for that
+ * (store->leave); until then it waits, and is called again by each reply. */
 static void leave_try(struct quorum_store *store)
 {
     bool busy = false; /* a node does something that has gone out */
@@ -320,10 +326,11 @@ static void leave_try(struct quorum_store *store)
     if (!busy || moment_reached(store->leave, now_of(store))) {
         struct answer *answer = &store->answer;
         if (answer->verdict == VERDICT_UNKNOWN) {
-            answer->maybe_done = false;
+            answer->maybe_done = false; /* as far as nodes have told by now */
             for (size_t i = 0; i < store->count; i++)
                 answer->maybe_done |= store->nodes[i].unsure;
         } else {
+            /* After a refusal, a waiter is called for its next try. */
             pause_between(store, &store->pause, PAUSE_LEAST_NS, PAUSE_MOST_NS);
         }
         answer_keep(&store->refusal, answer);
@@ -334,20 +341,21 @@ static void leave_try(struct quorum_store *store)
     }
 }
 
-/* Ends a failed try, with store->answer: it is released, and tried again or reported. An owner that
- * held the lock before (had) and is not answered may hold it still, and returns with another
- * request: nothing is released. */
+/* Ends a failed try, whose answer is store->answer: releases what it may have got, and tries again
+ * or reports the answer. */
 static void end_try(struct quorum_store *store)
 {
     struct moment leave = moment_plus(now_of(store), time_to_leave(store));
     struct moment next = moment_plus(now_of(store), RETRY_MOST_NS);
 
-    bool leaves = store->requests.acquire.had && store->answer.verdict == VERDICT_UNKNOWN;
+    /* An owner that held the lock before and is not answered may hold it still, and returns with
+     * another request: nothing is released. */
+    bool keeps = store->requests.acquire.had && store->answer.verdict == VERDICT_UNKNOWN;
     store->leave = moment_min(store->base.operation.until, leave);
-    /* Also those that did not answer. The owner may return. */
-    store->hold = leaves ? HOLD_FOREIGN : HOLD_OVER;
+    store->hold = keeps ? HOLD_FOREIGN : HOLD_OVER;
+    /* Nodes that did not answer are asked to release, too. */
     for (size_t i = 0; i < store->count; i++) {
-        if (!leaves && quorum_node_may_hold(&store->nodes[i]))
+        if (!keeps && quorum_node_may_hold(&store->nodes[i]))
             order_without_vote(store, &store->nodes[i], VERB_RELEASE);
     }
     quorum_round_end(&store->round);
@@ -364,7 +372,7 @@ static void end_try(struct quorum_store *store)
     }
 }
 
-/* The timer of the stages that wait for nothing else. */
+/* The time of a stage other than VOTING is over (store->timer). */
 static void end_stage(struct loop_timer *timer)
 {
     struct quorum_store *store = timer->owner;
@@ -394,16 +402,16 @@ static void finish_round(struct quorum_store *store, enum quorum_outcome outcome
     }
     if (carried &&
         (store->task == VERB_ACQUIRE || (store->task == VERB_RENEW && store->hold == HOLD_OURS))) {
-        /* A majority has had the lock since the round began. A node that it has vanished from may
-         * have it again; but not one that someone has taken it away from, who may be about to do
-         * that at others. */
+        /* A majority has had the lock since the round began. A node from which it has vanished may
+         * get it again; but not one from which someone has taken it away (revoked), who may be
+         * about to do that at others. */
         store->hold = HOLD_OURS;
         store->ends = lease_end(store->round.begun, store->requests.acquire.lease);
         for (size_t i = 0; i < store->count; i++)
             store->nodes[i].evicted = store->nodes[i].revoked;
     }
-    /* Another owner asks for the lock on a majority of the nodes: one that listens is among them if
-     * these are a majority as well. */
+    /* Another owner asks for the lock on a majority of the nodes: we hear of it from one that is
+     * among them, if those that tell us are a majority as well. */
     size_t listening = 0;
     for (size_t i = 0; i < store->count; i++)
         listening += store->nodes[i].held && !store->nodes[i].not_listening;
@@ -428,15 +436,15 @@ static void close_votes(struct loop_timer *timer)
     finish_round(store, quorum_outcome(&store->round.votes));
 }
 
-/* After most nodes have released: for how many ns to wait for this one, whose entry would keep
- * others out for a lease. */
+/* Returns for how many ns to wait for this node after most nodes have released: an entry that stays
+ * there would keep others out for a lease. */
 static int64_t extra_time_to_release(const struct quorum_store *store,
                                      const struct quorum_node *node)
 {
     const struct quorum_round *round = &store->round;
     bool sent = node->member.report->sent;
     bool connects = node->doing.task == VERB_RELEASE && !sent && (node->answered || node->unsure);
-    bool is_missing = connects || (node->doing.task != VERB_RELEASE && sent);
+    bool is_behind = node->doing.task != VERB_RELEASE && sent; /* behind another order */
 
     /* The connection to a node that has our entry may not be up yet: nothing would release it. Half
      * of the time is left, so that the answer comes in time. */
@@ -444,12 +452,12 @@ static int64_t extra_time_to_release(const struct quorum_store *store,
         return moment_until(now_of(store), store->base.operation.until) / 2;
     /* The release is sent when the node has answered its order before, or has accepted the
      * connection; to a server that does not know the script it is sent a second time. */
-    if (is_missing)
+    if (connects || is_behind)
         return quorum_round_extra_time(round);
     return node->answered ? quorum_round_elapsed(round) : 0;
 }
 
-/* After a majority has decided the vote: for how long to wait for this node nevertheless. */
+/* Returns for how many ns to wait for this node although a majority has decided the vote. */
 static int64_t extra_time(const struct quorum_store *store, const struct quorum_node *node)
 {
     if (store->task == VERB_ACQUIRE) {
@@ -469,8 +477,8 @@ static int64_t extra_time(const struct quorum_store *store, const struct quorum_
     return store->task == VERB_RELEASE ? extra_time_to_release(store, node) : 0;
 }
 
-/* For how many ns a round that is decided waits for those nodes that have not answered: as long as
- * for the one that is worth most. A survey does not wait if the others could not change what it
+/* Returns for how many ns a round that is decided waits for nodes that have not answered: as long
+ * as for the one that is worth most. A survey does not wait if they could not change what it
  * shows. */
 static int64_t longest_extra_time(struct quorum_store *store)
 {
@@ -490,8 +498,8 @@ static int64_t longest_extra_time(struct quorum_store *store)
     return longest;
 }
 
-/* After each vote: ends the round if its outcome is known. One that has succeeded, or may yet, is
- * left open a little longer for nodes that are slower than the majority. */
+/* After each vote: ends the round if its outcome is known. A round that has succeeded, or may yet,
+ * is left open a little longer for nodes that are slower than the majority. */
 static void decide_round(struct quorum_store *store)
 {
     const struct quorum *votes = &store->round.votes;
@@ -515,13 +523,13 @@ static void decide_round(struct quorum_store *store)
 
 /* -- what nodes say ---------------------------------------------------------------------------- */
 
-/* Takes the reply of a node. One to an order of an earlier round has no vote, but may show what
- * must be mended there. One of this round ends the operation, or asks the node for something else,
- * or is a vote. */
+/* Takes the reply of a node. In this round it ends the operation, or has the node do something
+ * else, or is a vote. */
 static void on_node_reply(void *arg, struct quorum_node *node, const struct quorum_reply *reply)
 {
     struct quorum_store *store = arg;
 
+    /* A reply to an order of an earlier round has no vote, but may show what must be mended. */
     if (reply->order->round != store->round.number) {
         enum store_verb next = mending_order(store, reply, store->hold == HOLD_OURS);
         if (next != VERB_NONE && node->doing.task == VERB_NONE)
@@ -530,7 +538,7 @@ static void on_node_reply(void *arg, struct quorum_node *node, const struct quor
             leave_try(store);
         return;
     }
-    if (is_fault(store, reply->answer, &store->answer)) {
+    if (is_no_quorum(store, reply->answer, &store->answer)) {
         if (store->task == VERB_ACQUIRE)
             end_try(store);
         else
@@ -560,25 +568,26 @@ static void answer_at_once(struct quorum_store *store, const struct answer *answ
     loop_arm(store->loop, &store->timer, now_of(store));
 }
 
-/* Answers the request with the fault, without asking any node, if the nodes are known not to be a
- * quorum. Returns whether it did so. */
+/* Refuses the request, without asking any node, if two of the nodes are known to be one server.
+ * Returns whether it does. */
 static bool refuse_unfit(struct quorum_store *store)
 {
     struct answer fault;
 
-    if (!find_fault(store, &fault))
+    if (!find_twins(store, &fault))
         return false;
     answer_at_once(store, &fault);
     return true;
 }
 
-/* Copies a word for requests that are made after the operation; NULL stays NULL. */
+/* Returns a copy of a word for requests that are made after the operation; the arena owns it. NULL
+ * stays NULL. */
 static const char *keep_word(struct arena *words, const char *word)
 {
     return word ? arena_take_string(words, mem_strdup(word)) : NULL;
 }
 
-/* Copies words, with a NULL behind the last. */
+/* Returns copies of words, with a NULL behind the last; the arena owns all. */
 static const char *const *keep_words(struct arena *words, const char *const *from, size_t count)
 {
     size_t size = (count + 1) * sizeof *from;
@@ -625,8 +634,8 @@ static void take_release(struct quorum_store *store, const struct release_reques
     store->requests.release.lock = &store->requests.acquire;
 }
 
-/* Begins a try. pausing: this waiter was refused a moment ago, and would be refused again: it gets
- * that answer, and its pause continues. */
+/* Begins a try. pausing: this waiter was refused a moment ago, and would be refused again: if it
+ * listens, it gets that answer, and its pause continues. */
 static void start_acquire(struct quorum_store *store, const struct acquire_request *request,
                           bool pausing)
 {
@@ -670,9 +679,7 @@ static void start_renew(struct quorum_store *store, const struct renew_request *
     }
 }
 
-/* Releases at all nodes that may have the lock, without asking the others; but an acquisition that
- * may still be under way may be so to a node that has refused a later one, or that an earlier
- * process has asked. */
+/* Releases at all nodes that may have the lock, without asking the others. */
 static void start_release(struct quorum_store *store, const struct release_request *request)
 {
     take_release(store, request);
@@ -681,6 +688,8 @@ static void start_release(struct quorum_store *store, const struct release_reque
          * it; not the entries that a try has left. */
         bool in_time = store->requests.release.in_time;
         bool held = store->hold != HOLD_SOUGHT && store->hold != HOLD_OVER;
+        /* An acquisition may still be under way to a node that has refused a later one, or that an
+         * earlier process has asked. */
         bool all = store->hold == HOLD_FOREIGN || request->uncertain;
         begin_round(store, held ? QUORUM_RETURN : QUORUM_FREE);
         for (size_t i = 0; i < store->count; i++) {
@@ -707,13 +716,13 @@ static void start_release(struct quorum_store *store, const struct release_reque
  * that went out to all of them. */
 static bool send_release_nowait(struct quorum_store *store)
 {
-    bool gone = true;
+    bool all_sent = true;
 
     for (size_t i = 0; i < store->count; i++) {
         if (quorum_node_may_hold(&store->nodes[i]))
-            gone &= quorum_node_release_nowait(&store->nodes[i]);
+            all_sent &= quorum_node_release_nowait(&store->nodes[i]);
     }
-    return gone;
+    return all_sent;
 }
 
 /* Ends the operation under way without "done". */
@@ -741,8 +750,7 @@ static enum release_sent quorum_release_nowait(struct store *base,
     return send_release_nowait(store) ? RELEASE_SENT : RELEASE_UNSENT;
 }
 
-/* Copies the request, and has all nodes execute it; one that only asks who holds a mirror (no
- * owners) reads. */
+/* Copies the request to take a lock away, and has all nodes execute it. */
 static void start_force(struct quorum_store *store, const struct force_request *request)
 {
     struct force_request *force = &store->requests.force;
@@ -756,13 +764,13 @@ static void start_force(struct quorum_store *store, const struct force_request *
     force->owners = keep_words(words, request->owners, request->owner_count);
     force->mirror = keep_word(words, request->mirror);
     if (!refuse_unfit(store)) {
-        bool asks = request->mirror && request->owner_count == 0;
+        bool asks = request->mirror && request->owner_count == 0; /* only who holds the mirror */
         begin_round(store, asks ? QUORUM_READ : QUORUM_FREE);
         quorum_round_ask_all(&store->round, VERB_FORCE);
     }
 }
 
-/* Takes what a node shows of a lock, unless it is a reply to an earlier survey. */
+/* Keeps what a node shows of a lock, unless that belongs to an earlier survey. arg: the node. */
 static void see_view(void *arg, const struct lock_view *view)
 {
     struct quorum_node *node = arg;
@@ -787,7 +795,8 @@ static void start_survey(struct quorum_store *store, const struct survey_request
     }
 }
 
-/* Starts an operation. It ends the pause of a waiter, which a new try may take up again. */
+/* Starts an operation (store_ops.start). It ends the pause of a waiter, which a new try may
+ * continue. */
 static void start_task(struct store *base, const struct operation *operation)
 {
     struct quorum_store *store = quorum_of(base);
@@ -806,8 +815,8 @@ static void start_task(struct store *base, const struct operation *operation)
     }
 }
 
-/* Another owner asks for the lock, or the connection to a node broke, which may have lost its data.
- * A waiter has no entry there. */
+/* Another owner asks for the lock, or the connection to a node broke, which may have lost its data:
+ * tells a holder. A waiter has no entry there. */
 static void node_poked(void *arg)
 {
     struct quorum_store *store = arg;
@@ -822,9 +831,10 @@ static void quorum_shut(struct store *base)
 {
     struct quorum_store *store = quorum_of(base);
 
-    bool leaves = store->hold == HOLD_SOUGHT && store->requests.acquire.had;
+    /* An owner that held the lock before may hold it still, and returns. */
+    bool keeps = store->hold == HOLD_SOUGHT && store->requests.acquire.had;
     stop_task(store);
-    if (store->hold != HOLD_FOREIGN && store->hold != HOLD_OURS && !leaves)
+    if (store->hold != HOLD_FOREIGN && store->hold != HOLD_OURS && !keeps)
         send_release_nowait(store);
     for (size_t i = 0; i < store->count; i++)
         store_close(store->nodes[i].member.store);

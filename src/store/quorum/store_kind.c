@@ -9,8 +9,8 @@
 #include "store/quorum/store.h"
 #include "store/redis/checkup.h"
 
-/* Opens the stores of all nodes, and the quorum over them. NULL, with *fault: one cannot be
- * opened. */
+/* Opens the stores of all nodes, and the quorum over them ("open" of a store_kind). NULL with a
+ * message in "fault": one cannot be opened. */
 static struct store *open_nodes(struct loop *loop, const struct store_address *address, char *fault,
                                 size_t size)
 {
@@ -34,7 +34,8 @@ static struct store *open_nodes(struct loop *loop, const struct store_address *a
 
 /* -- for the doctor: is it fit to hold locks? -------------------------------------------------- */
 
-/* Finds a server that is in the URLs twice. Two URLs may lead to one server by different names. */
+/* Looks for a server that is in the URLs twice, perhaps by different names. Returns whether there
+ * is one, and adds a finding about it. */
 static bool find_double(const struct redis_memory *memories, size_t count,
                         struct diagnosis *diagnosis)
 {
@@ -50,14 +51,15 @@ static bool find_double(const struct redis_memory *memories, size_t count,
     return false;
 }
 
-/* Finds servers that have come back without their data: they are not counted for new locks until
- * all leases are over that they may have forgotten, as in store/quorum/quorum.c. As they were asked
- * one after the other, ages are counted up to the answer of the last one. */
+/* Adds a finding about each server that has come back without its data: it is not counted for new
+ * locks until all leases are over that it may have forgotten, as is_doubtful() of
+ * store/quorum/quorum.c judges. lease: ns. As servers were asked one after the other, ages are
+ * counted up to the answer of the last one. */
 static void judge_memories(const struct redis_memory *memories, size_t count, int64_t lease,
                            struct diagnosis *diagnosis)
 {
     struct moment last = {0};
-    int64_t age = 0;
+    int64_t age = 0; /* of the quorum, ms: the longest time that a server has been part of it */
 
     for (size_t i = 0; i < count; i++)
         if (memories[i].told.ns > last.ns)
@@ -72,7 +74,7 @@ static void judge_memories(const struct redis_memory *memories, size_t count, in
         if (memories[i].remembers_ms < 0 || remembers >= lease / NS_PER_MS ||
             remembers + QUORUM_FIRST_ASKED_MS >= age)
             continue;
-        int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000;
+        int64_t seconds = (lease / NS_PER_MS - remembers + 999) / 1000; /* rounded up */
         diagnosis_add(diagnosis, "grace", LEVEL_WARNING, "wait",
                       "server %zu may have lost locks: it is not counted for another %s", i + 1,
                       DURATION_TEXT(seconds * NS_PER_SEC));
@@ -105,8 +107,8 @@ void quorum_judge(const struct checkup *servers, const struct redis_memory *memo
     judge_memories(memories, count, lease, diagnosis);
 }
 
-/* Checks each server by itself, and then what they are together. False, with *fault: one cannot be
- * checked at all. */
+/* Checks each server by itself, and then what they are together ("check" of a store_kind). False
+ * with a message in "fault": one could not even be asked from here. */
 static bool check_members(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                           size_t size)
 {

@@ -29,8 +29,8 @@ static void collect_holding(const struct lock_views *reports, const char *owner,
     }
 }
 
-/* The fence that most nodes have, the higher one of equals: a node may not have been told yet which
- * fence was settled on. */
+/* Returns the fence that most nodes have, the higher one of equals: a node may not have been told
+ * yet which fence was settled on. */
 static uint64_t common_fence(const struct holding *holding)
 {
     uint64_t best = 0;
@@ -49,8 +49,9 @@ static uint64_t common_fence(const struct holding *holding)
     return best;
 }
 
-/* A majority has the lock until the leases of so many nodes have ended that the rest is no
- * majority: that is the longest lease but for majority - 1 others. */
+/* Returns for how many ms a majority will have the lock: until the leases of so many nodes have
+ * ended that the rest is too few. That is the longest lease but for majority - 1 others. Where
+ * too few nodes have reported, it is what the first of them says. */
 static int64_t common_lease(const struct holding *holding, size_t majority)
 {
     int64_t left = 0;
@@ -66,7 +67,7 @@ static int64_t common_lease(const struct holding *holding, size_t majority)
     return left > 0 ? left : holding->parties[0]->left_ms;
 }
 
-/* Makes one holder of what the nodes say of it; one of them, at least, has it. */
+/* Returns one holder, made of what the nodes say of it; at least one of them has it. */
 static struct lock_party merge_holding(const struct holding *holding, size_t majority)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): at least one of them has it */
@@ -92,7 +93,8 @@ static struct lock_party merge_holding(const struct holding *holding, size_t maj
     return party;
 }
 
-/* The holders that have a majority, each once. The caller frees. */
+/* Returns the holders that have a majority, or may with the missing nodes, each once; the caller
+ * frees the list. *count: how many there are. */
 static struct lock_party *merge_holders(const struct lock_views *reports, size_t majority,
                                         size_t missing, size_t *count)
 {
@@ -107,14 +109,16 @@ static struct lock_party *merge_holders(const struct lock_views *reports, size_t
             const struct lock_party *holder = &reports->views[i].holders[h];
             struct holding holding;
             collect_holding(reports, holder->owner, &holding);
-            if (holding.parties[0] == holder && holding.count + missing >= majority)
+            bool is_first = holding.parties[0] == holder; /* else it was seen before */
+            if (is_first && holding.count + missing >= majority)
                 holders[(*count)++] = merge_holding(&holding, majority);
         }
     }
     return holders;
 }
 
-/* Whether no holder would have a majority only with the missing nodes. */
+/* Whether the missing nodes change nothing: there is no holder that has a majority only with
+ * them. */
 static bool is_clear(const struct lock_views *reports, size_t majority, size_t missing)
 {
     struct holding holding;
@@ -146,7 +150,8 @@ bool quorum_views_are_clear(struct lock_views *views, size_t nodes, size_t missi
 
 /* -- the list ---------------------------------------------------------------------------------- */
 
-/* Why the key is not a lock on a majority; NULL if it is one. A node without a report is fit. */
+/* Returns why the key is not a lock, if that is so on so many nodes that no majority has a lock;
+ * NULL otherwise. A node without a report has no other key there. */
 static const char *common_misfit(const struct lock_views *reports, size_t nodes)
 {
     const char *misfit = NULL;
@@ -177,7 +182,8 @@ void quorum_views_report(struct lock_views *views, size_t nodes, size_t missing,
             if (reports.views[r].fence > view.fence)
                 view.fence = reports.views[r].fence;
         }
-        /* Failed tries have raised it on some nodes, and were told to no owner. */
+        /* The fence of a held lock is that of its holders: failed tries may have raised it further
+         * on some nodes, which was told to no owner. */
         for (size_t h = 0; h < view.holder_count; h++) {
             if (h == 0 || holders[h].fence > view.fence)
                 view.fence = holders[h].fence;
