@@ -39,45 +39,52 @@ static void create_nodes(struct zk_store *store)
     zk_send(store, on_created, ZK_CREATES);
 }
 
-/* How many branches of each key the lock needs: a semaphore also those of leases and of places. */
+/* Returns how many branches of each key the lock needs: a semaphore also those of leases and of
+ * places. */
 static size_t branches_of(const struct zk_store *store)
 {
     return zk_is_limited(store) ? ZK_BRANCHES : 1;
 }
 
-/* The own nodes are made, or lack a parent: then the folders and the locks' nodes are made first,
- * each from the top, as one that is there already does no harm. */
+/* Makes the folders and the locks' nodes, each from the top: one that is there already does no
+ * harm. The servers delete these nodes some time after the last child has gone. */
+static void make_locks(struct zk_store *store)
+{
+    char *folder = mem_strdup(store->folder);
+
+    for (char *slash = folder; *slash; *slash = '/') {
+        slash += 1 + strcspn(slash + 1, "/");
+        char kept = *slash;
+        *slash = '\0';
+        zk_container(store->batch, folder, store->closed);
+        if (!kept)
+            break;
+    }
+    for (size_t i = 0; i < store->key_count; i++)
+        for (size_t j = 0; j < branches_of(store); j++)
+            zk_container(store->batch, store->nodes[i].branches[j], store->closed);
+    free(folder);
+    zk_send(store, made_locks, ZK_NO_EFFECT);
+}
+
+/* Takes the replies to create_nodes(): the own nodes are made, and the queues were listed behind
+ * that; or a parent of the nodes is missing, and is made first. */
 static void on_created(struct zk_store *store, const struct zk_reply *replies)
 {
     store->place = ZK_NO_PLACE;
-    int error = zk_take_created(store, replies);
-    if (error == ZK_NO_NODE) {
-        /* The servers delete these nodes some time after the last child has gone. */
-        char *folder = mem_strdup(store->folder);
-        for (char *slash = folder; *slash; *slash = '/') {
-            slash += 1 + strcspn(slash + 1, "/");
-            char kept = *slash;
-            *slash = '\0';
-            zk_container(store->batch, folder, store->closed);
-            if (!kept)
-                break;
-        }
-        for (size_t i = 0; i < store->key_count; i++)
-            for (size_t j = 0; j < branches_of(store); j++)
-                zk_container(store->batch, store->nodes[i].branches[j], store->closed);
-        free(folder);
-        zk_send(store, made_locks, ZK_NO_EFFECT);
-    } else if (error == ZK_OK) {
-        take_queues(store, replies + 1);
+    switch (zk_take_created(store, replies)) {
+    case ZK_CREATED: take_queues(store, replies + 1); break;
+    case ZK_LACKS_NODE: make_locks(store); break;
+    case ZK_NOT_CREATED: break; /* the operation has ended */
     }
 }
 
-/* The folders and the locks' nodes have been made, or were there; begins once more. The replies are
- * those to the folders, one for each '/' of the path, and then to the own keys' branches. */
+/* Takes the replies to make_locks(): the folders, one for each '/' of the path, and then the own
+ * keys' branches have been made, or were there. Begins once more. */
 static void made_locks(struct zk_store *store, const struct zk_reply *replies)
 {
     const char *slashes = store->folder;
-    size_t own = store->key_count * branches_of(store), count = own;
+    size_t own = store->key_count * branches_of(store), count = own; /* replies to the branches */
 
     for (; *slashes; slashes++)
         count += *slashes == '/';
@@ -95,8 +102,8 @@ static void made_locks(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- nesting ----------------------------------------------------------------------------------- */
 
-/* Notes the nodes of all ancestors (nodes->ancestors), which of them is the holder, and asks what
- * is in them. Returns whether the nearest one that holds the lock holds it for reading. */
+/* Notes the nodes of all ancestors of the owner (nodes->ancestors), and which of them is "holder";
+ * asks what is in them. Returns whether the nearest one that holds the lock only reads. */
 static bool ask_ancestors(struct zk_store *store, struct zk_nodes *nodes,
                           const struct zk_queue *queue, const struct zk_contender *holder)
 {
@@ -138,7 +145,7 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
     const struct acquire_request *request = &store->request;
     struct zk_queue queues[LOCK_KEYS_MAX];
     const char *misfit = NULL;
-    size_t key = 0;
+    size_t key = 0; /* of the misfit: the last one that is held by an ancestor */
 
     if (!zk_read_queues(store, replies, zk_holders_branch(store), queues))
         return;
@@ -166,8 +173,9 @@ static void found_ancestors(struct zk_store *store, const struct zk_reply *repli
     }
 }
 
-/* Notes since when the ancestors have their nodes, and reads the holder's. Returns an error of the
- * server's, or ZK_OK. */
+/* Reads what ask_ancestors() has asked for: notes since when the ancestors have their nodes, and
+ * puts what is in the holder's into *holder. Moves *replies behind that. Returns ZK_OK, or an error
+ * of the server's. */
 static int read_ancestors(struct zk_nodes *nodes, const struct zk_reply **replies,
                           struct zk_node_data *holder)
 {
@@ -223,8 +231,8 @@ static void take_ancestors(struct zk_store *store, const struct zk_reply *replie
 
 /* -- refused ----------------------------------------------------------------------------------- */
 
-/* Reads the replies about what is in the way, if it is there still, and then about the holder, who
- * is named in the refusal; and refuses. */
+/* Reads the replies about what is in the way, and then about the holder, whom the refusal names;
+ * and refuses. If what was in the way has gone, reads the queues again instead. */
 static void on_described(struct zk_store *store, const struct zk_reply *replies)
 {
     struct lock_party *holder = &store->refusal.party;
@@ -256,7 +264,8 @@ static void on_described(struct zk_store *store, const struct zk_reply *replies)
         zk_refuse_and_leave(store);
 }
 
-/* Begins the refusal of a plain lock, and asks what is in the oldest holder's node. */
+/* Begins the refusal of a plain lock, and asks what is in the oldest holder's node, for
+ * on_described(). queue: that of the key. */
 static void note_refusal(struct zk_store *store, size_t key, const struct zk_queue *queue)
 {
     const struct zk_contender *oldest = zk_queue_oldest(queue);
@@ -272,8 +281,8 @@ static void note_refusal(struct zk_store *store, size_t key, const struct zk_que
     zk_get_child(store->batch, store->nodes[key].branches[ZK_PLAIN], oldest->name);
 }
 
-/* Own nodes have gone: the others are deleted, and new places are taken behind all others, which
- * the answer tells. */
+/* Own nodes have gone: deletes the others, and takes new places behind all other owners, which the
+ * answer will tell (requeued). */
 static void lose_places(struct zk_store *store)
 {
     zk_session_drop_batch(store->session);
@@ -317,8 +326,9 @@ static size_t read_nested(const struct zk_store *store, size_t key, const struct
     return count;
 }
 
-/* Notes which of those that nest in the same holder of a key is in the way, and begins the refusal,
- * if any is. False if the own node is not there. replies, gone: as of read_nested(). */
+/* Notes which of those that nest in the same holder of a key is in the way (nodes->in_the_way), and
+ * begins the refusal, if any is. False if the own node is not there. replies, gone: as of
+ * read_nested(). */
 static bool judge_nested(struct zk_store *store, size_t key, const struct zk_reply **replies,
                          bool *gone)
 {
@@ -368,6 +378,8 @@ static void take_nested(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
+/* Lists the holders' branch of each key where the owner nests: others that nest in the same holder
+ * may be in the way. */
 void zk_find_nested(struct zk_store *store)
 {
     for (size_t i = 0; i < store->key_count; i++)
@@ -408,7 +420,7 @@ static void found_nested(struct zk_store *store, const struct zk_reply *replies)
  * is told of. */
 static void on_watched(struct zk_store *store, const struct zk_reply *replies)
 {
-    if (zk_missing(store, replies) == store->key_count)
+    if (zk_first_missing(store, replies) == store->key_count)
         zk_grant(store);
     else if (zk_is_limited(store))
         lose_places(store);
@@ -416,8 +428,9 @@ static void on_watched(struct zk_store *store, const struct zk_reply *replies)
         zk_check_turn(store);
 }
 
-/* Notes what is in the way, if anything is, and the position: of the place in the queue; of a
- * request that does not wait, how many wait before it. False if the own node is not there. */
+/* Notes what is in the way of a key's place, if anything is, and the position: of the place in the
+ * queue; of a request that does not wait, how many others wait. False if the own node is not
+ * there. */
 static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
                         const struct zk_queue *queue)
 {
@@ -431,8 +444,8 @@ static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
     return own;
 }
 
-/* Judges the places of those keys that have no lease yet. With all places there, looks for room;
- * with all leases, for others that nest. */
+/* Judges the places of those keys that have no lease yet: with all places there, looks for room.
+ * Where each key has a lease, looks for others that nest. */
 static void judge_semaphore(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     bool lost = false, leased = true;
@@ -452,9 +465,9 @@ static void judge_semaphore(struct zk_store *store, const struct zk_queue queues
         zk_list_leases(store);
 }
 
-/* Judges all places by the queues that were read, from the last key to the first: so the first one
- * in the way is the one that is told of. With none in the way, first rules out a semaphore of that
- * name. */
+/* Judges all places by the queues that were read, and refuses for the first key where another owner
+ * is in the way. With none in the way, rules out semaphores of that name, or looks for others that
+ * nest. */
 static void judge_queues(struct zk_store *store, const struct zk_queue queues[LOCK_KEYS_MAX])
 {
     size_t refused = store->key_count;
@@ -494,6 +507,7 @@ static void take_queues(struct zk_store *store, const struct zk_reply *replies)
     zk_free_queues(queues);
 }
 
+/* Reads the queues anew, to judge the own places. */
 void zk_check_turn(struct zk_store *store)
 {
     zk_ask_queues(store, zk_queue_branch(store));
@@ -502,7 +516,7 @@ void zk_check_turn(struct zk_store *store)
 
 /* -- waiting ----------------------------------------------------------------------------------- */
 
-/* The node of the holder that the latest refusal has named; NULL: it named none. */
+/* Returns the node of the holder that the latest refusal has named; NULL: it named none. */
 static const char *oldest_of(const struct zk_store *store)
 {
     return store->nodes[store->refusal.answer.refused.key].oldest;
@@ -533,7 +547,7 @@ static void heard_beat(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- beginning, or continuing ------------------------------------------------------------------ */
 
-/* Begins an acquisition. The session is begun first: its password belongs into the nodes. */
+/* A session that is not there is begun first: its password belongs into the nodes. */
 void zk_begin(struct zk_store *store)
 {
     const struct acquire_request *request = &store->request;
@@ -554,6 +568,7 @@ static void on_begun(struct zk_store *store, const struct zk_reply *replies)
     find_ancestors(store);
 }
 
+/* Deletes whatever own nodes there are, and takes new places. */
 void zk_start_anew(struct zk_store *store)
 {
     zk_leave(store, zk_begin);
@@ -589,14 +604,15 @@ static void on_retaken(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-/* Whether the latest refusal is about a node that is in the way still, as far as is known. With
- * nothing in the way, the lock was found free, and the answer was lost or not confirmed. */
-static bool is_refused(const struct zk_store *store)
+/* Whether the latest refusal still holds, as far as is known: its node is in the way. With nothing
+ * in the way, the lock was found free, and the answer was lost or not confirmed. */
+static bool refusal_holds(const struct zk_store *store)
 {
     bool behind = false;
 
     for (size_t i = 0; i < store->key_count; i++)
         behind |= store->nodes[i].in_the_way != NULL;
+    /* The first one in the queue of a semaphore waits for room, not for a node. */
     return behind && store->refusal.answer.cause == CAUSE_HELD && !zk_semaphore_leads(store);
 }
 
@@ -611,7 +627,7 @@ void zk_acquire(struct zk_store *store)
         /* A waiter need mostly ask only if its refusal still holds. */
         if (!store->from.ns)
             zk_touch_own(store);
-        else if (store->request.queue && is_refused(store) && store->heartbeats++ < HEARTBEATS)
+        else if (store->request.queue && refusal_holds(store) && store->heartbeats++ < HEARTBEATS)
             ask_for_changes(store);
         else
             zk_check_turn(store);

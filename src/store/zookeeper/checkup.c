@@ -40,12 +40,14 @@ static void on_done(void *arg, enum zk_outcome outcome, const struct zk_reply *r
     loop_stop(probe->loop);
 }
 
+/* The doctor watches nothing (zk_session_events.poked). */
 static void ignore_poke(void *arg)
 {
     (void)arg;
 }
 
-/* Begins the session, or opens it again over another connection. */
+/* Begins the session, or opens it again over another connection, and waits for that, with the
+ * result in probe->outcome. lease: ns, asked for as its timeout. */
 static void open_session(struct probe *probe, int64_t lease)
 {
     zk_session_wish(probe->session, lease);
@@ -54,8 +56,8 @@ static void open_session(struct probe *probe, int64_t lease)
         probe->outcome = ZK_FAILED;
 }
 
-/* Begins a session at this server, opens it again, and closes it. False with a message in
- * "fault". */
+/* Begins a session at the one server of the address, opens it again, and closes it; *probe has what
+ * became of that. False with a message in "fault": the address cannot be used. */
 static bool probe_server(const struct store_address *address, int64_t lease, struct probe *probe,
                          char *fault, size_t size)
 {
@@ -98,8 +100,9 @@ static void judge_lease(const struct probe *probe, int64_t lease, struct diagnos
         diagnosis_add(diagnosis, "lease", LEVEL_FINE, "", "it grants a lease of %s", granted);
 }
 
-/* Adds one server of the ensemble, by the address of all with this host only, and its findings. A
- * server that does not answer is a finding; false, with a fault: the address cannot be used. */
+/* Adds one server of the ensemble, by the plan's address with this host only, and its findings. A
+ * server that does not answer is a finding. False with a message in "fault": the address cannot be
+ * used. */
 static bool check_server(const struct checkup_plan *plan, struct url_host host,
                          struct checkup *checkup, char *fault, size_t size)
 {

@@ -30,16 +30,15 @@ static const char *const *words_of(const struct zk_store *store, const struct zk
     }
 }
 
-/* The node that the own ones become children of. */
+/* Returns the path of the node that the own ones become children of; the branch is the key's. */
 static const char *parent_of(const struct zk_store *store, const struct zk_nodes *nodes)
 {
     return nodes
         ->branches[makes_holders(nodes) ? zk_holders_branch(store) : zk_queue_branch(store)];
 }
 
-/* Adds the creation of the owner's nodes. An owner that nests in a holder has its number, and so is
- * before all that wait. With a limit it has a lease at once, whose number says nothing. The names
- * are as Curator makes them. */
+/* An owner that nests in a holder has its number, and so is before all that wait. With a limit it
+ * has a lease at once, whose number says nothing. The names are as Curator makes them. */
 void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
 {
     const char *const *words = words_of(store, nodes);
@@ -65,8 +64,8 @@ void zk_add_creations(struct zk_store *store, struct zk_nodes *nodes)
     }
 }
 
-/* Reads the next result of a transaction that creates a node, which must be one below "parent"; its
- * path comes to *node. False if there is none, or the reply is damaged. */
+/* Reads the next result of a transaction that has created a node, which must be one below "parent";
+ * its path replaces *node. False if there is none, or the reply is damaged. */
 static bool next_created(struct jute_in *in, const char *parent, char **node)
 {
     size_t length = strlen(parent);
@@ -83,7 +82,8 @@ static bool next_created(struct jute_in *in, const char *parent, char **node)
     return true;
 }
 
-/* Notes what was created: of each key that has no lease yet, its nodes. */
+/* Notes what was created: of each key that has no lease yet, its nodes. False: the reply is
+ * damaged. */
 static bool note_created(struct zk_store *store, const struct zk_reply *reply)
 {
     struct jute_in in = reply->body;
@@ -103,18 +103,21 @@ static bool note_created(struct zk_store *store, const struct zk_reply *reply)
     return sound;
 }
 
-int zk_take_created(struct zk_store *store, const struct zk_reply *reply)
+enum zk_creation zk_take_created(struct zk_store *store, const struct zk_reply *reply)
 {
     int error = zk_multi_error(reply, NULL);
 
+    if (error == ZK_NO_NODE)
+        return ZK_LACKS_NODE;
     if (error == ZK_OK && !note_created(store, reply)) {
         store->place = ZK_MAY_HAVE_PLACE;
         error = ZK_MARSHALLING;
-    } else if (error == ZK_OK) {
-        store->place = ZK_HAS_PLACE;
-        store->from = store->session->opened;
     }
-    if (error != ZK_OK && error != ZK_NO_NODE)
+    if (error != ZK_OK) {
         zk_tell_error(store, error);
-    return error;
+        return ZK_NOT_CREATED;
+    }
+    store->place = ZK_HAS_PLACE;
+    store->from = store->session->opened;
+    return ZK_CREATED;
 }

@@ -49,7 +49,8 @@ void zk_delete_own(struct zk_store *store)
     zk_multi_end(store->batch);
 }
 
-/* The index of the key which that operation of zk_delete_own() is about. */
+/* Returns the index of the key that the operation of that index in zk_delete_own()'s transaction is
+ * about. */
 static size_t key_of_operation(const struct zk_store *store, size_t index)
 {
     for (size_t i = 0; i < store->key_count; i++)
@@ -66,7 +67,8 @@ static void have_left(struct zk_store *store)
     store->left(store);
 }
 
-/* The own nodes are deleted; if one of them was not there, it is looked which are. */
+/* Takes the reply to zk_delete_own(): the own nodes are deleted, all or none. If one of them was
+ * not there, looks which are. */
 static void on_deleted(struct zk_store *store, const struct zk_reply *replies)
 {
     size_t index = 0;
@@ -85,8 +87,8 @@ static void on_deleted(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- all that there are ------------------------------------------------------------------------ */
 
-/* Asks for all nodes of the keys, behind a write: the answer then knows of all that the owner has
- * sent before. */
+/* Asks for all nodes of the keys, behind a write, which changes nothing: the answer then knows of
+ * all that the owner has sent before. */
 static void find_own_nodes(struct zk_store *store)
 {
     zk_multi(store->batch);
@@ -106,14 +108,13 @@ void zk_forget_found(struct zk_store *store)
     store->found_count = 0;
 }
 
-/* Notes the owner's nodes, and asks for their data. A user who may not read the root has written
- * all the same. */
+/* Takes the lists of find_own_nodes(): notes the owner's nodes, and asks for their data. */
 static void on_found(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(replies++, NULL);
 
     zk_forget_found(store);
-    error = error == ZK_NO_AUTH ? ZK_OK : error;
+    error = error == ZK_NO_AUTH ? ZK_OK : error; /* that was a write as well */
     for (size_t i = 0; i < store->key_count; i++) {
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES && error == ZK_OK; branch++) {
             const char *path = store->nodes[i].branches[branch];
@@ -135,7 +136,8 @@ static void on_found(struct zk_store *store, const struct zk_reply *replies)
     }
 }
 
-/* Deletes the owner's nodes that this session has made; those of another session go with that. */
+/* The data has been read of the owner's nodes (on_found()): deletes those that this session has
+ * made. Those of another session go with that. */
 static void read_found(struct zk_store *store, const struct zk_reply *replies)
 {
     bool any = false;

@@ -3,8 +3,8 @@
 
 #include "store/zookeeper/operation.h"
 
-/* Deletes all own nodes, and then calls "left". Where one was not there any more, store->missing
- * says so. */
+/* Deletes all own nodes, and then calls "left"; on an error the operation ends instead. Where a
+ * node was not there any more, store->missing says so. */
 void zk_leave(struct zk_store *store, zk_step *left);
 /* Adds to the batch a transaction that deletes the own nodes. */
 void zk_delete_own(struct zk_store *store);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANY_VERSION (-1)
-#define ALL_RIGHTS  31
+#define ANY_VERSION (-1) /* of a node that is changed */
+#define ALL_RIGHTS  31   /* ZooDefs.Perms.ALL */
 
 /* -- the encoding ------------------------------------------------------------------------------ */
 
@@ -168,7 +168,7 @@ void zk_put_digest(struct strbuf *out, const char *user, const char *password)
 
     jute_put_int(out, ZK_XID_AUTH);
     jute_put_int(out, OP_AUTH);
-    jute_put_int(out, 0);
+    jute_put_int(out, 0); /* the type, which servers ignore */
     jute_put_string(out, "digest");
     size_t proof = jute_begin(out); /* a buffer begins as a frame does */
     strbuf_printf(out, "%s:%s", user, password);
@@ -178,6 +178,7 @@ void zk_put_digest(struct strbuf *out, const char *user, const char *password)
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
+/* Adds the head of a request with the next xid. Returns what jute_end() wants. */
 static size_t begin_request(struct zk_batch *batch, int operation)
 {
     size_t frame = jute_begin(&batch->out);
@@ -241,15 +242,15 @@ void zk_multi(struct zk_batch *batch)
     batch->multi = begin_request(batch, OP_MULTI);
 }
 
-/* Adds the header of each operation of a transaction. In place of another operation, one with the
- * number of an error ends it. */
+/* Adds the header of an operation of a transaction; OP_ERROR: the mark that ends it. Returns where
+ * its body has to be put. */
 static struct strbuf *put_operation(struct zk_batch *batch, int operation)
 {
     struct strbuf *out = &batch->out;
 
     jute_put_int(out, operation);
-    jute_put_bool(out, operation == OP_ERROR);
-    jute_put_int(out, -1);
+    jute_put_bool(out, operation == OP_ERROR); /* it is the last */
+    jute_put_int(out, -1);                     /* the error, of replies */
     return out;
 }
 

@@ -50,16 +50,19 @@ struct jute_text {
     size_t size;
 };
 
+/* Each reads what comes next; 0, false or an empty text where that makes no sense. */
 int32_t jute_int(struct jute_in *in);
 int64_t jute_long(struct jute_in *in);
 bool jute_bool(struct jute_in *in);
 /* A string or a buffer; one that is null is empty. */
 struct jute_text jute_text(struct jute_in *in);
-/* How many elements follow, of which each takes at least "least" bytes. */
+/* Returns how many elements follow, of which each takes at least "least" bytes; 0 where that makes
+ * no sense. */
 size_t jute_count(struct jute_in *in, size_t least);
 
-/* Takes one whole frame off the "size" bytes: its length in bytes with what is in front of it, and
- * *frame. 0: it is not all there yet. -1: its length is negative or above JUTE_FRAME_MAX. */
+/* Takes one whole frame off the "size" bytes: *frame borrows its contents. Returns how many bytes
+ * it takes with its length; 0: it is not all there yet; -1: its length is negative or above
+ * JUTE_FRAME_MAX. */
 #define JUTE_FRAME_MAX (64 << 20)
 int64_t jute_frame(const char *bytes, size_t size, struct jute_in *frame);
 
@@ -91,12 +94,14 @@ struct zk_identity {
     char password[ZK_PASSWORD_SIZE];
 };
 
-/* The first words on a connection. zxid: the latest that the session has seen. */
+/* Adds the first words on a connection, which open the session again, or begin one (id 0). zxid:
+ * the latest that the session has seen. */
 void zk_put_connect(struct strbuf *out, const struct zk_identity *session, int32_t timeout_ms,
                     int64_t zxid);
-/* False if it makes no sense. *session is what the server has made of it: id 0: it has ended. */
+/* Reads the answer to that. *session: the session that the server has opened; id 0: none, as it has
+ * ended. False if the answer makes no sense. */
 bool zk_read_connected(struct jute_in *in, struct zk_identity *session, int32_t *timeout_ms);
-/* Follows the first words, without an answer having to be waited for. */
+/* Adds who the user is. That follows the first words; its answer need not be waited for. */
 void zk_put_digest(struct strbuf *out, const char *user, const char *password);
 
 /* -- requests ---------------------------------------------------------------------------------- */
@@ -113,21 +118,24 @@ struct zk_batch {
 /* The flags of a new node. */
 enum zk_create { ZK_EPHEMERAL = 1, ZK_EPHEMERAL_SEQUENTIAL = 3, ZK_CONTAINER = 4 };
 
-/* closed: only for its creator, by what that has proved with zk_put_digest(). */
+/* Adds the creation of a node for others to have children of, which the servers delete when it has
+ * none any more. closed: only for its creator, by what that has proved with zk_put_digest(). */
 void zk_container(struct zk_batch *batch, const char *path, bool closed);
 enum zk_watching { ZK_NO_WATCH, ZK_WATCH };
 
-/* operation: OP_EXISTS, OP_GET_DATA or OP_GET_CHILDREN. */
+/* Adds a request that reads. operation: OP_EXISTS, OP_GET_DATA or OP_GET_CHILDREN. */
 void zk_query(struct zk_batch *batch, int operation, const char *path, enum zk_watching watch);
-/* OP_GET_DATA of a child. */
+/* Adds OP_GET_DATA of a child. */
 void zk_get_child(struct zk_batch *batch, const char *parent, const char *name);
+/* Adds the end of the session. */
 void zk_close(struct zk_batch *batch);
 
 /* One transaction: the operations between zk_multi() and zk_multi_end(). */
 void zk_multi(struct zk_batch *batch);
 void zk_multi_create(struct zk_batch *batch, enum zk_create kind, const char *path,
                      const char *data, bool closed);
-/* operation: OP_SET_DATA; or OP_CHECK or OP_DELETE, with NULL for data. */
+/* Adds an operation to the transaction: OP_SET_DATA; or OP_CHECK or OP_DELETE, with NULL for
+ * data. */
 void zk_multi_change(struct zk_batch *batch, int operation, const char *path, const char *data);
 void zk_multi_end(struct zk_batch *batch);
 
@@ -148,7 +156,7 @@ struct zk_reply {
     char *frame; /* that has them, if its receiver keeps it */
 };
 
-/* False if it makes no sense. */
+/* Reads a reply; reply->body is the rest. False if it makes no sense. */
 bool zk_read_reply(struct jute_in *in, struct zk_reply *reply);
 
 /* Reads what is in a node. Returns ZK_OK; the error of the reply; or ZK_MARSHALLING where the body
@@ -161,10 +169,10 @@ struct zk_names {
     size_t left;
 };
 
-/* A node that is not there has none. Returns ZK_OK; the error of the reply; or ZK_MARSHALLING where
- * the body makes no sense. */
+/* Begins to read the names of a node's children; a node that is not there has none. Returns ZK_OK;
+ * the error of the reply; or ZK_MARSHALLING where the body makes no sense. */
 int zk_read_children(const struct zk_reply *reply, struct zk_names *names);
-/* False after the last one, or where the reply is damaged. */
+/* Reads the next name. False after the last one, or where the reply is damaged. */
 bool zk_next_name(struct zk_names *names, struct jute_text *name);
 
 /* The results of a transaction, one after the other. */
@@ -173,7 +181,8 @@ struct zk_result {
     struct jute_text path; /* of what was created, with the reply's zxid as its czxid */
 };
 
-/* False after the last one, or where the reply is damaged; *in is the reply's body at first. */
+/* Reads the next result. False after the last one, or where the reply is damaged. *in: the reply's
+ * body at first. */
 bool zk_next_result(struct jute_in *in, struct zk_result *result);
 /* Returns the first error of a transaction, or ZK_OK. *index, unless NULL: of the operation that
  * has it; it stays where there is none. */

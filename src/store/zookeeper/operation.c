@@ -63,8 +63,8 @@ void zk_set_text(char **to, char *text)
     *to = text;
 }
 
-/* The lease that the operation is about, ns, or what the server grants of it, which is known when a
- * session was begun once. */
+/* Returns, in ns, the lease that the operation is about, or what the server grants of it (timeout),
+ * which is known when a session was begun once. */
 static int64_t granted_lease(const struct zk_store *store)
 {
     int64_t timeout = store->session->timeout;
@@ -98,7 +98,7 @@ void zk_write_own(struct zk_store *store)
         const struct acquire_request *request = &store->request;
         struct jute_text text = {nodes->data, strlen(nodes->data)};
         struct zk_node_data data;
-        /* Brings what is in the node up to date. */
+        /* The lease and the words about the owner are those of today, all else stays. */
         if (zk_node_data_parse(text, &data)) {
             data.lease = granted_lease(store);
             if (*request->who) {
@@ -108,7 +108,7 @@ void zk_write_own(struct zk_store *store)
             zk_set_text(&nodes->data, zk_node_data_print(&data));
         }
         zk_multi_change(store->batch, OP_SET_DATA, nodes->own[0], nodes->data);
-        for (size_t j = 1; j < NODES_MAX && nodes->own[j]; j++)
+        for (size_t j = 1; j < NODES_MAX && nodes->own[j]; j++) /* must be there */
             zk_multi_change(store->batch, OP_CHECK, nodes->own[j], NULL);
     }
     zk_multi_end(store->batch);
@@ -180,8 +180,8 @@ void zk_miss(struct zk_store *store)
     }
 }
 
-/* The batch has failed. Notes what that leaves open about the own nodes. If the server had no room
- * for a waiter's next connection, the place is given up. */
+/* The batch has failed: notes what that leaves open about the own nodes, and ends the operation. If
+ * the server had no room for a waiter's next connection, the place is given up first. */
 static void on_failure(struct zk_store *store, const struct answer *failure)
 {
     if (store->effect == ZK_ASKS_FOR_ROOM && failure->full) {
@@ -192,7 +192,7 @@ static void on_failure(struct zk_store *store, const struct answer *failure)
     bool changes = store->effect == ZK_CREATES || store->effect == ZK_DELETES;
     if (changes && failure->maybe_done)
         store->place = ZK_MAY_HAVE_PLACE;
-    else if (store->effect == ZK_CREATES)
+    else if (store->effect == ZK_CREATES) /* not done: what was there before is there still */
         store->place = store->nodes[0].own[0] ? ZK_HAS_PLACE : ZK_NO_PLACE;
     zk_tell_failure(store, failure);
 }
@@ -208,6 +208,7 @@ void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies
         store->hear(store, replies);
         break;
     case ZK_EXPIRED:
+        /* The own nodes have gone with the session: a new place is behind all others. */
         store->requeued |= store->place == ZK_HAS_PLACE;
         zk_forget(store);
         zk_miss(store);
@@ -345,7 +346,7 @@ bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **repl
     return there;
 }
 
-size_t zk_missing(const struct zk_store *store, const struct zk_reply *replies)
+size_t zk_first_missing(const struct zk_store *store, const struct zk_reply *replies)
 {
     size_t i = 0;
 

@@ -137,12 +137,13 @@ static inline enum zk_branch zk_queue_branch(const struct zk_store *store)
 
 /* Forgets all nodes, and the place. */
 void zk_clear_nodes(struct zk_store *store);
+/* Forgets what is known of the ancestors' nodes of a key. */
 void zk_clear_ancestors(struct zk_nodes *nodes);
 /* Names a key's nodes that owners have theirs below. The caller frees each. */
 void zk_name_branches(const struct zk_store *store, const char *key, char *branches[ZK_BRANCHES]);
-/* Names these nodes for each key of the request. */
+/* Forgets all nodes, and names the branches of each key of the request. */
 void zk_make_nodes(struct zk_store *store);
-/* Frees *to, and takes "text" over. */
+/* Frees *to, and sets it to "text", which it owns now. */
 void zk_set_text(char **to, char *text);
 /* Adds to the batch a transaction that writes the own nodes anew, with the lease as granted. */
 void zk_write_own(struct zk_store *store);
@@ -159,7 +160,8 @@ void zk_print_data(const struct zk_store *store, struct zk_nodes *nodes);
 void zk_wish(struct zk_store *store, int64_t lease);
 /* Begins that step. */
 void zk_continue(struct zk_store *store, enum zk_next next);
-/* Sends the batch. */
+/* Sends the batch, of which "hear" gets the replies if they come. effect: what the batch may do
+ * otherwise. */
 void zk_send(struct zk_store *store, zk_hear *hear, enum zk_effect effect);
 /* Sends a batch without an effect (ZK_NO_EFFECT). If the batch is empty, the step is over at
  * once. */
@@ -177,8 +179,10 @@ void zk_tell(struct zk_store *store, struct answer *answer);
 void zk_tell_failure(struct zk_store *store, const struct answer *failure);
 /* An error that the server reports. */
 void zk_tell_error(struct zk_store *store, int error);
+/* A refusal for the key of that index. */
 void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char *text);
 void zk_refuse_not_held(struct zk_store *store, size_t key);
+/* A grant or a renewal of all keys, with the fences and slots that their nodes have. */
 void zk_grant(struct zk_store *store);
 
 /* -- reading ----------------------------------------------------------------------------------- */
@@ -187,15 +191,18 @@ void zk_grant(struct zk_store *store);
 void zk_ask_branches(struct zk_store *store, char *const branches[ZK_BRANCHES]);
 /* Asks for the children of that branch of each key. */
 void zk_ask_queues(struct zk_store *store, enum zk_branch branch);
-/* Reads the replies to that. False, and the operation has ended, if they cannot be read. */
+/* Reads the replies to that; queues: the caller frees them by zk_free_queues(). False, and the
+ * operation has ended, if they cannot be read. */
 bool zk_read_queues(struct zk_store *store, const struct zk_reply *replies, enum zk_branch branch,
                     struct zk_queue queues[LOCK_KEYS_MAX]);
 void zk_free_queues(struct zk_queue queues[LOCK_KEYS_MAX]);
-/* Watches the own nodes: a client that takes the lock away deletes them. */
+/* Adds a watch of the own nodes to the batch: a client that takes the lock away deletes them. */
 void zk_watch_own(struct zk_store *store);
-/* Watches what keeps a waiter out. */
+/* Adds a watch of what keeps a waiter out; nothing for a request that does not wait. */
 void zk_watch_in_the_way(struct zk_store *store);
-/* Reads the replies to that, and moves *replies behind them. False: something has gone. */
+/* Reads the replies to that, and moves *replies behind them. Returns whether all that was in the
+ * way is there still. */
 bool zk_is_in_the_way(const struct zk_store *store, const struct zk_reply **replies);
-/* The index of the first key whose own node is not there; the number of keys if all are. */
-size_t zk_missing(const struct zk_store *store, const struct zk_reply *replies);
+/* Reads the replies to zk_watch_own(). Returns the index of the first key whose own node is not
+ * there; the number of keys if all are. */
+size_t zk_first_missing(const struct zk_store *store, const struct zk_reply *replies);

@@ -80,9 +80,9 @@ char *zk_path_folder(const char *url_path, const char *prefix)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* Reads the number at the end of a node's name, printed by "%010d". The '-' in front of its digits
- * makes them negative, as after 2^31 creations, where it is one of ten characters, or behind a
- * whole word, as in "lock--2147483648". */
+/* Reads the number that a node's name ends with, as "%010d" prints it. False: there is none. After
+ * 2^31 creations it is negative: a '-' in front of the digits is a sign if it is one of the ten
+ * characters, or follows a whole word, as in "lock--2147483648"; otherwise it ends a word. */
 static bool read_number(const char *name, size_t size, int32_t *number)
 {
     size_t start = size;
@@ -100,7 +100,8 @@ static bool read_number(const char *name, size_t size, int32_t *number)
     return negative || value <= INT32_MAX;
 }
 
-/* Reads 32 hexadecimal digits, perhaps with hyphens, that the name begins with, as a UUID. */
+/* Reads 32 hexadecimal digits, perhaps with hyphens, that the name begins with, behind "_c_", as a
+ * UUID with hyphens; "" if there are none. */
 static void read_uuid(const char *name, char uuid[OWNER_UUID_SIZE])
 {
     size_t used = 0;
@@ -181,6 +182,7 @@ int zk_queue_read(const struct zk_reply *children, enum zk_branch branch, struct
         one->name = memcpy(to, name.bytes, name.size);
         to += name.size + 1;
         one->reader = strstr(one->name, "__READ__") || strstr(one->name, "__rlock__");
+        /* Numbers overflow, so they are ordered by their distance from the first. */
         one->order = (int32_t)((uint32_t)one->number - (uint32_t)queue->all[0].number);
         read_uuid(one->name, one->uuid);
         queue->count++;
@@ -304,7 +306,7 @@ char *zk_node_data_print(const struct zk_node_data *data)
                         data->lease / NS_PER_MS, password, (int)data->who_size, data->who);
 }
 
-/* Reads the mode of a node; a semaphore's is followed by ":LIMIT:SLOT". */
+/* Reads the mode of a node; a semaphore's is followed by ":LIMIT:SLOT". False: it is none. */
 static bool read_mode(const char *word, struct zk_node_data *data)
 {
     int64_t limit, slot;
@@ -325,7 +327,7 @@ static bool read_mode(const char *word, struct zk_node_data *data)
     return true;
 }
 
-/* Reads the password of a session, which is printed in hexadecimal digits. */
+/* Reads the password of a session, which is printed in hexadecimal digits. False: it is none. */
 static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
 {
     for (size_t i = 0; i < ZK_PASSWORD_SIZE; i++) {
@@ -337,7 +339,8 @@ static bool read_password(const char *hex, char password[ZK_PASSWORD_SIZE])
     return hex[(size_t)2 * ZK_PASSWORD_SIZE] == '\0';
 }
 
-/* Takes a word off the text, with the space behind it. False if it does not fit. */
+/* Takes the first word off the text, with the space behind it. False if it does not fit into
+ * "word". */
 static bool take_word(struct jute_text *text, char *word, size_t size)
 {
     const char *space = memchr(text->bytes, ' ', text->size);
@@ -352,7 +355,7 @@ static bool take_word(struct jute_text *text, char *word, size_t size)
     return true;
 }
 
-/* Takes the word FENCE, or FENCE:CZXID:… of an owner that nests. */
+/* Takes the word FENCE off the text, or FENCE:CZXID:… of an owner that nests. False: it is none. */
 static bool take_fence(struct jute_text *text, struct zk_node_data *data)
 {
     char word[24 + ANCESTORS_SIZE];
@@ -387,8 +390,8 @@ bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data)
     return true;
 }
 
-/* The ms from one time to another; 0 if there are none: clocks differ, and a server may say
- * anything. */
+/* Returns the ms from one time to another; 0 if that is the earlier one, as clocks differ, or not a
+ * time, as a server may say anything. */
 static int64_t span_ms(int64_t from, int64_t to)
 {
     int64_t ms;
@@ -407,7 +410,7 @@ void zk_read_party(const struct zk_contender *contender, struct jute_text text,
                                  .count = 1,
                                  .fence = (uint64_t)stat->czxid};
     strcpy(party->owner, contender->uuid);
-    party->unread = stat->czxid == 0;
+    party->unread = stat->czxid == 0; /* the node may not be read */
     if (party->unread)
         return;
     party->since_ms = stat->ctime_ms;
@@ -450,9 +453,9 @@ static size_t shared_path(const char *a, const char *b)
     return shared;
 }
 
-/* When the eldest came of "one" and its ancestors that are further in than that path. An ancestor
- * counts as it was when "one" came: whether it has gone meanwhile changes nothing, so that all see
- * the same order at all times. */
+/* Returns when the eldest came (a zxid) of "one" and those of its ancestors that are further in
+ * than the first "path" bytes of its token. An ancestor counts as it was when "one" came: whether
+ * it has gone meanwhile changes nothing, so that all see the same order at all times. */
 static int64_t eldest_arrival(const struct zk_nested *one, size_t path)
 {
     int64_t since = one->since;
@@ -475,8 +478,8 @@ const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t
 
     for (size_t i = 0; i < count; i++) {
         const struct zk_nested *other = &all[i];
-        bool read = self->data.mode == LOCK_SHARED && other->data.mode == LOCK_SHARED;
-        if (read || strcmp(owner, other->data.owner) == 0 ||
+        bool both_read = self->data.mode == LOCK_SHARED && other->data.mode == LOCK_SHARED;
+        if (both_read || strcmp(owner, other->data.owner) == 0 ||
             owner_nests_in(owner, other->data.owner) || owner_nests_in(other->data.owner, owner))
             continue;
         size_t path = shared_path(owner, other->data.owner);
@@ -502,7 +505,7 @@ static int by_number(const void *a, const void *b)
 struct zk_room zk_leases_room(const struct zk_reply *data, size_t count)
 {
     struct zk_room room = {.slot = 1};
-    unsigned *slots = mem_zeroed((count + 1) * sizeof *slots);
+    unsigned *slots = mem_zeroed((count + 1) * sizeof *slots); /* of rlock's leases */
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -517,15 +520,15 @@ struct zk_room zk_leases_room(const struct zk_reply *data, size_t count)
                     zk_node_data_parse(text, &one) && one.slot > 0;
         if (ours)
             slots[used++] = one.slot;
-        else
+        else /* Curator's, or not to be read */
             room.taken++;
         if (ours && !room.limit)
             room.limit = one.limit;
     }
     qsort(slots, used, sizeof *slots, by_number);
     for (size_t i = 0; i < used; i++) {
-        room.taken += i == 0 || slots[i] != slots[i - 1];
-        room.slot += slots[i] == room.slot;
+        room.taken += i == 0 || slots[i] != slots[i - 1]; /* once for those of one slot */
+        room.slot += slots[i] == room.slot;               /* the next one may be free */
     }
     free(slots);
     return room;

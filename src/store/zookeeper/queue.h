@@ -61,22 +61,26 @@ struct zk_queue {
 int zk_queue_read(const struct zk_reply *children, enum zk_branch branch, struct zk_queue *queue);
 void zk_queue_free(struct zk_queue *queue);
 
-/* The first node of the party; NULL if it has none. */
+/* All nodes that the functions below return are the queue's. */
+
+/* Returns the first node of the party; NULL if it has none. */
 const struct zk_contender *zk_queue_find(const struct zk_queue *queue, const char *uuid);
-/* The node of that name. */
+/* Returns the node of that name; NULL: there is none. */
 const struct zk_contender *zk_queue_named(const struct zk_queue *queue, const char *name);
-/* The outermost ancestor of the owner that holds the lock: its first node; NULL: none does. */
+/* Returns the first node of the outermost ancestor of the owner that holds the lock; NULL: none
+ * does. */
 const struct zk_contender *zk_queue_ancestor(const struct zk_queue *queue, const char *owner);
-/* The nearest node that keeps "own" from holding the lock; NULL: none does. */
+/* Returns the nearest node that keeps "own" from holding the lock; NULL: none does. */
 const struct zk_contender *zk_queue_in_the_way(const struct zk_queue *queue,
                                                const struct zk_contender *own);
-/* The number of parties that hold the lock, and of those that wait up to "own", which counts as
- * well; NULL: of all that wait. */
+/* Returns the number of parties that hold the lock. */
 size_t zk_queue_holders(const struct zk_queue *queue);
+/* Returns the number of parties that wait up to "own", which counts as well; own NULL: of all that
+ * wait. */
 size_t zk_queue_position(const struct zk_queue *queue, const struct zk_contender *own);
-/* The party that has held it for longest; NULL: none. */
+/* Returns the first node of the party that has held the lock for longest; NULL: none holds it. */
 const struct zk_contender *zk_queue_oldest(const struct zk_queue *queue);
-/* The next node of that party after *at, NULL at first; NULL after the last. */
+/* Returns the next node of that party after "at" (NULL: the first one); NULL: there is none. */
 const struct zk_contender *zk_queue_next_of(const struct zk_queue *queue, const char *uuid,
                                             const struct zk_contender *at);
 
@@ -101,9 +105,9 @@ struct zk_node_data {
     size_t who_size;
 };
 
-/* The caller frees. */
+/* Returns the text for a node; the caller frees it. */
 char *zk_node_data_print(const struct zk_node_data *data);
-/* False if it was not written by rlock. */
+/* Reads what is in a node; data->who points into it. False if it was not written by rlock. */
 bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data);
 
 /* Describes a contender by the data of its first node. stat: zeroed if that node may not be read.
@@ -111,7 +115,7 @@ bool zk_node_data_parse(struct jute_text text, struct zk_node_data *data);
 void zk_read_party(const struct zk_contender *contender, struct jute_text text,
                    const struct zk_stat *stat, int64_t now_ms, struct lock_party *party);
 
-/* The last UUID of an owner token, which is its own. */
+/* Returns the last UUID of an owner token, which is its own, within the token. */
 const char *zk_owner_uuid(const char *owner);
 
 /* -- those that nest in the same holder -------------------------------------------------------- */
@@ -137,11 +141,11 @@ const struct zk_nested *zk_nested_in_the_way(const struct zk_nested *all, size_t
  * InterProcessSemaphoreV2 makes them. Curator knows no slots, and keeps no limit; rlock's leases
  * tell both in what is in them. Those that nest in a holder have its slot, and count with it. */
 struct zk_room {
-    unsigned taken;
+    unsigned taken; /* leases, but several of one slot count once */
     unsigned slot;  /* the lowest that is free, from 1 */
     unsigned limit; /* that rlock's leases tell, the first of them; 0: there is none */
     bool gone;      /* a lease has gone: one that nests in it, with its slot, may be missing */
 };
 
-/* data: of each lease the reply to OP_GET_DATA. */
+/* Returns what room there is beside these leases. data: of each one the reply to OP_GET_DATA. */
 struct zk_room zk_leases_room(const struct zk_reply *data, size_t count);

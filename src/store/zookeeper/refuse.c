@@ -41,10 +41,10 @@ struct answer *zk_begin_misfit(struct zk_store *store, size_t key, unsigned limi
 
 /* -- room for a renewal ------------------------------------------------------------------------ */
 
-/* The waiter has got another connection, so there is room for one: reads the queues again. A
- * renewal takes one connection more for a moment. So no waiter stays on the last one that a server
- * has for this address: otherwise a holder would have to give up its own, and another client might
- * take that. All watches are set anew, over the new connection. */
+/* A waiter has got another connection (ZK_ASKS_FOR_ROOM), so there is room for one more: reads the
+ * queues again, which sets all watches over the new connection. A renewal takes one connection more
+ * for a moment. So no waiter stays on the last one that a server has for this address: otherwise a
+ * holder would have to give up its own, and another client might take that. */
 static void found_room(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;
@@ -52,6 +52,7 @@ static void found_room(struct zk_store *store, const struct zk_reply *replies)
     zk_continue(store, ZK_CHECK_TURN);
 }
 
+/* The own nodes are deleted: ends the operation with the failure that store->no_room is. */
 static void left_full(struct zk_store *store)
 {
     zk_close_session(store);
@@ -79,6 +80,7 @@ void zk_refuse_again(struct zk_store *store)
     zk_tell(store, &again.answer);
 }
 
+/* The own nodes are deleted: ends the operation with the refusal. */
 static void left_refused(struct zk_store *store)
 {
     zk_close_session(store);

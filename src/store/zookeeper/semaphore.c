@@ -25,7 +25,7 @@ bool zk_semaphore_leads(const struct zk_store *store)
 {
     bool leads = zk_is_limited(store);
 
-    for (size_t i = 0; i < store->key_count; i++)
+    for (size_t i = 0; i < store->key_count; i++) /* a key with a lease needs no place any more */
         leads &= store->nodes[i].leased || !store->nodes[i].in_the_way;
     return leads;
 }
@@ -45,11 +45,11 @@ static void ask_leases(struct zk_store *store, enum zk_watching watch)
     }
 }
 
-/* Reads the replies to ask_leases(). False, and the operation has ended or is about to, if they
- * cannot be read, or if there is a plain lock. */
+/* Reads the replies to ask_leases() into store->holders. False, and the operation ends, if they
+ * cannot be read, or if there is a plain lock, which is a refusal. */
 static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
 {
-    size_t plain = store->key_count;
+    size_t plain = store->key_count; /* the first key with a plain lock; behind all: none */
     int error = ZK_OK;
 
     zk_free_queues(store->holders);
@@ -76,7 +76,8 @@ static bool read_leases(struct zk_store *store, const struct zk_reply *replies)
     return error == ZK_OK && plain == store->key_count;
 }
 
-/* Asks what is in all leases that have been read. */
+/* Asks what is in all leases that have been read (store->holders), of one key after the other.
+ * hear: gets the replies; none if there are no leases. */
 static void ask_data(struct zk_store *store, zk_hear *hear)
 {
     for (size_t i = 0; i < store->key_count; i++)
@@ -88,8 +89,8 @@ static void ask_data(struct zk_store *store, zk_hear *hear)
 
 /* -- a lease ----------------------------------------------------------------------------------- */
 
-/* Takes what is in all leases: more than the limit mean that another program took one meanwhile,
- * and all is begun anew. */
+/* Takes what is in all leases, after too many were counted. If the limit is exceeded, another
+ * program took one meanwhile, and all is begun anew; otherwise the claim holds. */
 static void on_verified(struct zk_store *store, const struct zk_reply *replies)
 {
     bool over = false, gone = false;
@@ -109,7 +110,8 @@ static void on_verified(struct zk_store *store, const struct zk_reply *replies)
         zk_continue(store, ZK_FIND_NESTED);
 }
 
-/* Reads the leases; the own ones are among them. */
+/* Reads the leases, among which the own ones are. If there are more than the limit, looks into
+ * them; otherwise the claim holds. */
 static void take_leases(struct zk_store *store, const struct zk_reply *replies)
 {
     if (!read_leases(store, replies))
@@ -135,8 +137,8 @@ void zk_recount(struct zk_store *store)
     zk_send(store, take_leases, ZK_NO_EFFECT);
 }
 
-/* KEY/leases has been made, or was there, for each key that has no lease: judges the places once
- * more, since others may have come first meanwhile. */
+/* Takes the replies to the creation of KEY/leases, which may have been there, for each key that has
+ * no lease: judges the places once more, since others may have come first meanwhile. */
 static void made_leases(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = ZK_OK;
@@ -172,28 +174,28 @@ static void claim_leases(struct zk_store *store)
     zk_send(store, on_claimed, ZK_CREATES);
 }
 
-/* The leases are made, or their node or a place is missing; with any other error,
- * zk_take_created() has ended the operation. */
+/* Takes the replies to claim_leases(). Leases that were made are counted once more. Otherwise their
+ * parent KEY/leases is made first. */
 static void on_claimed(struct zk_store *store, const struct zk_reply *replies)
 {
-    int error = zk_take_created(store, &replies[0]);
-
-    if (error == ZK_NO_NODE) {
+    switch (zk_take_created(store, &replies[0])) {
+    case ZK_CREATED: take_leases(store, &replies[1]); break;
+    case ZK_LACKS_NODE:
         /* Servers delete KEY/leases some time after the last lease has gone. Where it is the place
          * in the queue that is missing, the next look finds that out. */
         for (size_t i = 0; i < store->key_count; i++)
             if (!store->nodes[i].leased)
                 zk_container(store->batch, store->nodes[i].branches[ZK_LEASES], store->closed);
         zk_send(store, made_leases, ZK_NO_EFFECT);
-    } else if (error == ZK_OK) {
-        take_leases(store, &replies[1]);
+        break;
+    case ZK_NOT_CREATED: break; /* the operation has ended */
     }
 }
 
 /* -- room -------------------------------------------------------------------------------------- */
 
-/* Notes the holder that has had its lease for longest, and in how many ms the first lease of all
- * may end. Returns the node of that holder; NULL: none can be read. */
+/* Notes, in the refusal, the holder that has had its lease for longest, and in how many ms the
+ * first lease of all may end. Returns the node of that holder; NULL: none can be read. */
 static const struct zk_contender *note_holders(struct kept_answer *refusal,
                                                const struct zk_queue *leases,
                                                const struct zk_reply *data)
@@ -222,7 +224,8 @@ static const struct zk_contender *note_holders(struct kept_answer *refusal,
     return oldest;
 }
 
-/* Refuses, as so many leases of the key are taken. data: what is in these. */
+/* Refuses, as so many leases of the key are taken; only a waiter keeps its place. data: what is in
+ * these leases. */
 static void refuse_held(struct zk_store *store, size_t key, unsigned taken,
                         const struct zk_reply *data)
 {
@@ -246,8 +249,8 @@ static void refuse_limit(struct zk_store *store, size_t key, unsigned limit)
     zk_refuse_and_leave(store);
 }
 
-/* Lists the leases, and watches them. Every change among the leases wakes the first in all queues;
- * all others are woken by what is in their way. */
+/* The first in all queues watches the leases, and is woken by every change among them; all others
+ * are woken by what is in their way. */
 void zk_list_leases(struct zk_store *store)
 {
     zk_watch_in_the_way(store);
@@ -266,9 +269,7 @@ static void on_listed(struct zk_store *store, const struct zk_reply *replies)
 }
 
 /* Judges by what is in the leases whether each key has room, and whether this owner is the first in
- * its queue: then claims leases. If another one is before it, but there is room everywhere, that
- * one is about to take a lease: a request that does not wait lingers. Otherwise refuses by the
- * first key that keeps it out. */
+ * its queue: then claims leases. Otherwise refuses by the first key that keeps it out. */
 static void on_counted(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct acquire_request *request = &store->request;
@@ -302,6 +303,8 @@ static void on_counted(struct zk_store *store, const struct zk_reply *replies)
     if (refused == store->key_count) {
         claim_leases(store);
     } else if (!full && !request->queue && store->lingered < LINGER_MAX) {
+        /* There is room everywhere, so those before it are about to take a lease: a request that
+         * does not wait looks again soon. */
         store->lingered++;
         loop_arm(store->loop, &store->linger, moment_plus(loop_now(store->loop), LINGER_NS));
     } else {
@@ -319,8 +322,8 @@ void zk_rule_out(struct zk_store *store)
     zk_send(store, found_semaphores, ZK_NO_EFFECT);
 }
 
-/* Refuses if there is a lease of a semaphore, or a place in its queue, whose data tells the
- * limit. */
+/* The leases and places of semaphores of the keys have been listed: where there is one, begins a
+ * refusal, and reads it for the limit; where none is, continues. */
 static void found_semaphores(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < 2 * store->key_count; i++) {
@@ -344,7 +347,7 @@ static void found_semaphores(struct zk_store *store, const struct zk_reply *repl
     zk_continue(store, ZK_FIND_NESTED);
 }
 
-/* Refuses a plain lock where a semaphore is, whose first node tells the limit. */
+/* A node of the semaphore has been read, which tells the limit: refuses the plain lock. */
 static void found_limit(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_room room = zk_leases_room(replies, 1);

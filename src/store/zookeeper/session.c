@@ -10,7 +10,7 @@
 #include "net/stream.h"
 #include "net/tls.h"
 
-/* An int on the wire. */
+/* On the wire both are an int. */
 #define TIMEOUT_MAX_MS (1 << 30)
 #define XID_MAX        (1 << 30)
 /* How soon a server that was full is tried again for a lock that is held. */
@@ -18,13 +18,13 @@
 /* A server that is full does not stay so long on a new connection that says nothing. */
 #define LISTEN_NS (200 * NS_PER_MS)
 
-/* The server that is tried or used now. */
+/* Returns the server that is tried or used now. */
 static const struct url_host *host_of(const struct zk_session *session)
 {
     return &session->url->hosts[session->at];
 }
 
-/* The addresses of that server. */
+/* Returns the addresses of that server. */
 static struct resolver *resolver_of(const struct zk_session *session)
 {
     return &session->resolvers[session->at];
@@ -56,6 +56,7 @@ static void leave_former(struct zk_session *session)
     session->former = NULL;
 }
 
+/* Ends the connection and the former one. */
 static void end_links(struct zk_session *session)
 {
     hang_up(session);
@@ -73,7 +74,7 @@ void zk_session_sign(const struct zk_session *session, struct answer *answer)
         answer->hint = HINT_KEPT_PASSWORD;
 }
 
-/* An UNKNOWN answer, signed; of several servers, it says which one. */
+/* Returns an UNKNOWN answer, signed; of several servers, it says which one has failed. */
 static struct answer failure_of(const struct zk_session *session, enum cause cause, const char *why)
 {
     const struct url_host *host = host_of(session);
@@ -97,6 +98,7 @@ void zk_session_drop_batch(struct zk_session *session)
     session->batch = (struct zk_batch){.xid = next < XID_MAX ? next : 1};
 }
 
+/* Frees the replies that have come so far, and the room for others. */
 static void free_replies(struct zk_replies *replies)
 {
     for (size_t i = 0; i < replies->got; i++)
@@ -105,7 +107,8 @@ static void free_replies(struct zk_replies *replies)
     *replies = (struct zk_replies){0};
 }
 
-/* Ends the batch, and then reports, as the callback "done" may send the next one. */
+/* Reports the end of the batch, which is over before that: "done" may send the next one. failure:
+ * with ZK_FAILED, why; otherwise NULL. */
 static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
                            const struct answer *failure)
 {
@@ -122,14 +125,14 @@ static void complete_batch(struct zk_session *session, enum zk_outcome outcome,
     free_replies(&replies);
 }
 
-/* Ends the way to a server. If the former connection is there, it is used again: the session is
- * open there. Then the batch, if there is one, fails; it may be done if it went out and writes. */
+/* Ends the connection, or the way to one, and the batch, if there is one, which may be done if it
+ * went out and writes. */
 static void fail_batch(struct zk_session *session, const struct answer *why)
 {
     struct answer failure = *why;
 
     hang_up(session);
-    /* If there is no other connection, the one before stays. */
+    /* The former connection is used again, if it is there: the session is open on it. */
     if (session->former) {
         session->link = session->former;
         session->at = session->former_at;
@@ -142,6 +145,7 @@ static void fail_batch(struct zk_session *session, const struct answer *why)
     complete_batch(session, ZK_FAILED, &failure);
 }
 
+/* The same for a reason of the server's. */
 static void fail_because(struct zk_session *session, enum cause cause, const char *why)
 {
     struct answer answer = failure_of(session, cause, why);
@@ -158,10 +162,9 @@ static void look_soon(struct zk_session *session)
     loop_arm(session->loop, &session->timer, loop_now(session->loop));
 }
 
-/* One way has failed: tries the next address or server, as long as there are any, and time. Where
- * all servers are full and the request insists, gives up the former connection, whose place is free
- * a little later, and begins with its server. */
-static void way_failed_with(struct zk_session *session, const struct answer *failure)
+/* After a failure on the way to a server: tries the next address or server, as long as there are
+ * any, and time; or else fails the batch. */
+static void try_on_or_fail(struct zk_session *session, const struct answer *failure)
 {
     bool over = moment_reached(session->until, loop_now(session->loop));
 
@@ -171,10 +174,10 @@ static void way_failed_with(struct zk_session *session, const struct answer *fai
     if ((session->untried > 0 || session->ways > 0) && !over) {
         look_soon(session);
     } else if (session->insists && session->failure.full && !over) {
-        /* All servers are full. With the connection before, its place becomes free at the server
-         * that it was to. */
+        /* All servers are full: gives up the former connection, whose place is free a little later,
+         * and begins with its server. */
         size_t count = session->url->host_count;
-        if (session->former)
+        if (session->former) /* look_for_next() goes to the one behind */
             session->at = (session->former_at + count - 1) % count;
         leave_former(session);
         session->ways = count;
@@ -185,14 +188,15 @@ static void way_failed_with(struct zk_session *session, const struct answer *fai
     }
 }
 
-static void way_failed(struct zk_session *session, enum cause cause, const char *why)
+/* The same for a reason of the server's. */
+static void try_on_or_fail_because(struct zk_session *session, enum cause cause, const char *why)
 {
     struct answer failure = failure_of(session, cause, why);
 
-    way_failed_with(session, &failure);
+    try_on_or_fail(session, &failure);
 }
 
-/* Returns when one of so many equal parts of the time until then is over. */
+/* Returns when one of so many equal parts of the time from now to "until" is over. */
 static struct moment part_of_time(const struct zk_session *session, struct moment until,
                                   size_t parts)
 {
@@ -202,13 +206,14 @@ static struct moment part_of_time(const struct zk_session *session, struct momen
     return moment_plus(now, left > 0 ? left / (int64_t)parts : 0);
 }
 
+/* Begins to connect to the server's address that is tried now (endpoint), until "give_up". */
 static void open_address(struct zk_session *session)
 {
     session->phase = ZK_PHASE_CONNECTING;
     loop_arm(session->loop, &session->timer, session->give_up);
     if (stream_open(session->link->stream, &resolver_of(session)->found[session->endpoint],
                     session->tls, host_of(session)->name) != 0)
-        way_failed(session, cause_of_errno(errno), strerror(errno));
+        try_on_or_fail_because(session, cause_of_errno(errno), strerror(errno));
 }
 
 /* Tries another of the server's addresses, in turn, for its part of the time. */
@@ -220,7 +225,8 @@ static void try_next_address(struct zk_session *session)
     open_address(session);
 }
 
-/* The server's addresses are known; those of before count where a look-up does not succeed. */
+/* The server's name was looked up: tries its addresses, or those known before where the look-up did
+ * not succeed (count 0; -1: there is no such name). Without any, this way has failed. */
 static void on_resolved(void *arg, int count, const char *fault)
 {
     struct zk_session *session = arg;
@@ -233,7 +239,7 @@ static void on_resolved(void *arg, int count, const char *fault)
     struct answer failure = failure_of(session, CAUSE_UNREACHABLE, fault);
     failure.nowhere = count < 0;
     failure.hint = failure.nowhere ? HINT_NAME : HINT_NONE;
-    way_failed_with(session, &failure);
+    try_on_or_fail(session, &failure);
 }
 
 /* Looks up the next server's name. Where an address is known, half of the time is left to try
@@ -249,11 +255,11 @@ static void look_for_next(struct zk_session *session)
              part_of_time(session, session->leave, resolver_of(session)->count > 0 ? 2 : 1));
     if (!resolver_start(resolver_of(session), session->loop, host->name, host->port, on_resolved,
                         session))
-        way_failed(session, cause_of_errno(errno), strerror(errno));
+        try_on_or_fail_because(session, cause_of_errno(errno), strerror(errno));
 }
 
-/* Opens the session, or a new one. The server counts its timeout from this, so "opened" is when it
- * is sent. */
+/* Sends the request that opens the session again, or begins one. The server counts the session's
+ * timeout from this, so "opened" is when it is sent. */
 static void say_first_words(struct zk_session *session)
 {
     struct zk_link *link = session->link;
@@ -269,8 +275,9 @@ static void say_first_words(struct zk_session *session)
     loop_arm(session->loop, &session->timer, session->give_up);
 }
 
-/* Opens the session; but where a server has reset a connection before, waits for a moment first:
- * one that is full would do so again, and what it was sent would be lost. */
+/* The connection is made: opens the session on it. But where the server has reset one before
+ * (listens), waits for a moment first: one that is full would do so again, and what it was sent
+ * would be lost. */
 static void on_connected(void *arg)
 {
     const struct zk_link *link = arg;
@@ -340,7 +347,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     }
     stream_trust(session->link->stream);
     if (is.id == 0 && session->identity.id == 0) {
-        way_failed(session, CAUSE_NOT_READY, "the server begins no session");
+        try_on_or_fail_because(session, CAUSE_NOT_READY, "the server begins no session");
     } else if (is.id == 0) {
         expire_session(session);
     } else if (session->identity.id && session->identity.id != is.id) {
@@ -358,7 +365,7 @@ static void hear_opened(struct zk_session *session, struct jute_in *in)
     }
 }
 
-/* A node that is watched has changed, or may have. */
+/* Tells the owner of the session that a node that is watched has changed, or may have. */
 static void poke_listener(void *arg)
 {
     struct zk_session *session = arg;
@@ -366,7 +373,8 @@ static void poke_listener(void *arg)
     session->events->poked(session->arg);
 }
 
-/* Takes the reply to the next request of the batch, and keeps a copy of its frame. */
+/* Takes the reply to the next request of the batch, and keeps a copy of its frame; the last one
+ * completes the batch. */
 static void hear_reply(struct zk_session *session, const struct zk_reply *heard,
                        const struct jute_in *frame)
 {
@@ -410,9 +418,7 @@ static void hear_frame(struct zk_session *session, struct jute_in *frame)
         hear_reply(session, &reply, frame);
 }
 
-/* Takes bytes, and each frame that is complete. The former connection hears only of what is
- * watched: that is told later, and where it stays, the next batch takes the frames that are
- * left. */
+/* Takes bytes of a connection, and each frame that is complete. */
 static void on_bytes(void *arg, const char *bytes, size_t size)
 {
     struct zk_link *link = arg;
@@ -423,6 +429,8 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
     int64_t taken;
 
     strbuf_add(&link->in, bytes, size);
+    /* The former connection hears only of what is watched: that is told later, and where it stays,
+     * the next batch takes the frames that are left. */
     if (link == session->former) {
         session->noticed = true;
         return;
@@ -441,8 +449,7 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
         stream_refuse(link->stream, "what answers there is not a ZooKeeper server");
 }
 
-/* A connection has ended, and the phase tells what that means. A server without a majority ends
- * each connection that says something, without a word. */
+/* A connection has ended, and the phase tells what that means. */
 static void on_broken(void *arg, const char *why)
 {
     struct zk_link *link = arg;
@@ -453,9 +460,10 @@ static void on_broken(void *arg, const char *why)
     }
     bool foreign = stream_is_foreign(link->stream);
     enum cause cause = foreign ? CAUSE_UNFIT : CAUSE_UNREACHABLE;
+    /* A server without a majority ends each connection that says something, without a word. */
     bool mute = session->phase == ZK_PHASE_OPENING && !foreign;
     bool reset = session->phase != ZK_PHASE_UP && stream_was_reset(link->stream);
-    bool crossed = mute && session->identity.id != 0;
+    bool crossed = mute && session->identity.id != 0; /* perhaps by another one's opening */
 
     if (session->phase == ZK_PHASE_LISTENING || (reset && session->phase != ZK_PHASE_OPENING)) {
         /* A server that takes no more clients ends each new connection unheard. */
@@ -463,7 +471,7 @@ static void on_broken(void *arg, const char *why)
             session, CAUSE_NOT_READY, "too many clients from here: it resets each new connection");
         failure.full = true;
         failure.hint = HINT_MAX_CLIENT_CNXNS;
-        way_failed_with(session, &failure);
+        try_on_or_fail(session, &failure);
     } else if ((reset || crossed) && !session->listens) {
         /* Both a server that is full and one without a majority reset a connection with an unread
          * request on it. The former also does so where nothing was said. And a server on which two
@@ -473,9 +481,9 @@ static void on_broken(void *arg, const char *why)
         session->listens = true;
         look_soon(session);
     } else if (session->phase != ZK_PHASE_UP) {
-        way_failed(session, cause,
-                   mute ? "the server ends the connection: it has no majority, or speaks TLS"
-                        : why);
+        try_on_or_fail_because(
+            session, cause,
+            mute ? "the server ends the connection: it has no majority, or speaks TLS" : why);
     } else if (session->busy) {
         fail_because(session, cause, why);
     } else {
@@ -503,7 +511,7 @@ static void timed_out(struct loop_timer *timer)
         resolver_stop(resolver_of(session));
         on_resolved(session, 0, "looking up its name timed out");
     } else {
-        way_failed(session, CAUSE_UNREACHABLE, stream_overdue(session->link->stream));
+        try_on_or_fail_because(session, CAUSE_UNREACHABLE, stream_overdue(session->link->stream));
     }
 }
 
@@ -565,7 +573,7 @@ void zk_session_send(struct zk_session *session, enum zk_way way, struct moment 
         /* The way to another connection begins beside the one that is up. */
         session->former = session->link;
         session->former_at = session->at;
-        session->link = &session->links[session->link == session->links];
+        session->link = &session->links[session->link == &session->links[0] ? 1 : 0];
         session->phase = ZK_PHASE_DOWN;
     }
     session->insists = way == ZK_NEW_BY_ALL_MEANS;

@@ -53,7 +53,7 @@ struct zk_link {
     struct stream *stream;
     struct strbuf in;     /* the beginning of a frame */
     struct moment opened; /* when the request went out that opens the session on it */
-    unsigned generation;  /* counts its ends: a frame that is being read may end it */
+    unsigned generation;  /* how often it has ended: a frame that is being read may end it */
 };
 
 struct zk_session {
@@ -124,17 +124,18 @@ void zk_session_free(struct zk_session *session);
  * ZK_TIMEOUT_LEAST is asked for. */
 void zk_session_wish(struct zk_session *session, int64_t timeout);
 
-/* Empties the batch. */
+/* Empties the batch that is being put together. */
 void zk_session_drop_batch(struct zk_session *session);
-/* Sends it, connecting first if need be. "done" comes once, at "until" at the latest, never before
- * this returned. */
+/* Sends the batch, connecting first if need be. "done" comes once, at "until" at the latest, never
+ * before this returned. */
 void zk_session_send(struct zk_session *session, enum zk_way way, struct moment until);
-/* Sends it if the connection is up, and waits for nothing; false: nothing was sent. Ends what is
- * under way in any case, without its "done". */
+/* Sends the batch if the connection is up, and waits for nothing; false: nothing was sent. Ends
+ * what is under way in any case, without its "done". */
 bool zk_session_send_nowait(struct zk_session *session);
 
 /* Continues with another session, or with none (id 0); ends the connection. */
 void zk_session_take(struct zk_session *session, const struct zk_identity *identity);
 
-/* Adds to the text of an answer whose it is: the URL. */
+/* Puts words in front of the text of an answer that tell whose it is: the URL, and the user if that
+ * one lacks a right. */
 void zk_session_sign(const struct zk_session *session, struct answer *answer);

@@ -32,8 +32,8 @@ static zk_step on_released;
 
 /* -- another process' nodes -------------------------------------------------------------------- */
 
-/* Notes the owner's nodes among the children of each branch. Returns an error of the server's, or
- * ZK_OK. */
+/* Notes the owner's nodes of a key (nodes->own): those in the first branch that has any. replies:
+ * the lists of all branches. Returns ZK_OK, or an error of the server's. */
 static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
                       const struct zk_reply *replies)
 {
@@ -54,8 +54,9 @@ static int find_nodes(const struct zk_store *store, struct zk_nodes *nodes,
     return ZK_OK;
 }
 
-/* Deletes the owner's other nodes. An owner that has lost one of its keys has lost all: its other
- * nodes must not stay until the session of the process that made them ends. */
+/* The owner has lost the key of that index: deletes its nodes of the other keys, which must not
+ * stay until the session of the process that made them ends. Then the operation continues as one of
+ * an owner without nodes (zk_miss()). */
 static void drop_rest(struct zk_store *store, size_t lost)
 {
     bool any = false;
@@ -70,15 +71,16 @@ static void drop_rest(struct zk_store *store, size_t lost)
     zk_ask(store, dropped_rest);
 }
 
-/* Other nodes of an owner that has lost one of its keys are deleted. */
+/* The nodes of the other keys are deleted, or one was gone and none is. */
 static void dropped_rest(struct zk_store *store, const struct zk_reply *replies)
 {
     (void)replies;
     zk_miss(store);
 }
 
-/* Notes the nodes that the owner has, and asks what is in them. The session that they were looked
- * for in is closed behind that: it has made nothing, and another one is continued with. */
+/* The branches have been listed (take_over()): notes the nodes that the owner has, and asks what is
+ * in them. The session that they were looked for in is closed behind that: it has made nothing, and
+ * the one that has made the nodes is continued with. */
 static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->key_count; i++) {
@@ -101,9 +103,9 @@ static void found_nodes(struct zk_store *store, const struct zk_reply *replies)
     zk_send(store, read_nodes, ZK_NO_EFFECT);
 }
 
-/* Takes what is in one node of a key, and its session where none is known yet. A node of another
- * session is one of a request that came late: it goes with that session. Returns false if the node
- * is not the owner's. */
+/* Takes what is in one node of a key, and, into *identity, its session where none is known yet.
+ * node: its place in nodes->own. Returns false if it is not a node of the owner that can be
+ * continued with. */
 static bool take_node(struct zk_store *store, struct zk_nodes *nodes, char **node,
                       const struct zk_reply *reply, struct zk_identity *identity)
 {
@@ -115,12 +117,13 @@ static bool take_node(struct zk_store *store, struct zk_nodes *nodes, char **nod
         strcmp(data.owner, store->request.owner) != 0)
         return false;
     if (identity->id && identity->id != stat.session) {
+        /* The node is of a request that came late, and goes with that session. */
         zk_set_text(node, NULL);
         return node != &nodes->own[0];
     }
     identity->id = stat.session;
     memcpy(identity->password, data.password, sizeof identity->password);
-    if (node != &nodes->own[0])
+    if (node != &nodes->own[0]) /* a writer's second node says the same */
         return true;
     nodes->slot = data.slot;
     nodes->leased = data.slot > 0;
@@ -132,8 +135,8 @@ static bool take_node(struct zk_store *store, struct zk_nodes *nodes, char **nod
     return true;
 }
 
-/* Takes what is in the nodes that an earlier process has made for this owner, so that this session
- * can continue with them, and then does what was asked for. */
+/* The nodes have been read that an earlier process has made for this owner: continues with their
+ * session, and does what was asked for. */
 static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_identity identity = {0};
@@ -147,7 +150,7 @@ static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
                 take_over(store);
                 return;
             }
-            zk_forget(store);
+            zk_forget(store); /* it is not the owner's, who so has none */
             store->absent = i;
             zk_miss(store);
             return;
@@ -191,7 +194,7 @@ static void send_renewal(struct zk_store *store)
 static void on_renewed(struct zk_store *store, const struct zk_reply *replies)
 {
     int error = zk_multi_error(&replies[0], NULL);
-    size_t key = zk_missing(store, replies + 1);
+    size_t key = zk_first_missing(store, replies + 1); /* behind all keys: none is missing */
 
     if (error == ZK_NO_NODE || (error == ZK_OK && key < store->key_count)) {
         key = key < store->key_count ? key : 0;
@@ -230,8 +233,8 @@ static void on_released(struct zk_store *store)
         zk_tell(store, &answer);
 }
 
-/* Closes the session: its end also frees what a request under way makes. This owner was told to
- * end, and no other agent acquires for it. */
+/* See store_release_nowait(). Closes the session, if it is the owner's: its end also frees what a
+ * request under way makes. This owner was told to end, and no other agent acquires for it. */
 static enum release_sent zk_release_nowait(struct store *base,
                                            const struct release_request *request)
 {
@@ -267,8 +270,8 @@ struct holder_counts {
     size_t holders, named;
 };
 
-/* Deletes the nodes of the holders that the request names, and, for a purge, of all that wait; adds
- * to *counts. */
+/* Adds to the transaction the deletion of the nodes in one branch (parent) of the holders that the
+ * request names, and, for a purge, of all that wait; counts holders in *counts. */
 static void add_deletions(struct zk_store *store, const struct zk_queue *queue, const char *parent,
                           struct holder_counts *counts)
 {
@@ -289,8 +292,8 @@ static void add_deletions(struct zk_store *store, const struct zk_queue *queue, 
     }
 }
 
-/* Deletes the nodes of the holders, if the request names all of them, and no other client: its user
- * was shown others otherwise. */
+/* Deletes the nodes of the holders, if the request names all of them, and no other client; refuses
+ * otherwise, as its user was shown other holders. */
 static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BRANCHES])
 {
     struct holder_counts counts = {0};
@@ -308,7 +311,7 @@ static void take_away(struct zk_store *store, const struct zk_queue queues[ZK_BR
     }
 }
 
-/* Reads who holds the lock, and takes it away. */
+/* Reads who holds the lock, in the lists of force_lock(), and takes it away. */
 static void listed_holders(struct zk_store *store, const struct zk_reply *replies)
 {
     struct zk_queue queues[ZK_BRANCHES] = {{0}};
@@ -337,8 +340,8 @@ static void force_lock(struct zk_store *store, const struct force_request *reque
 
 /* -- operations -------------------------------------------------------------------------------- */
 
-/* Starts an operation. A renewal or release of an owner whose nodes this store has not made, as
- * after the death of an agent, has to find them first (take_over()). */
+/* Starts an operation (store_ops.start). A renewal or release of an owner whose nodes this store
+ * has not made, as after the death of an agent, has to find them first (take_over()). */
 static void zk_start(struct store *base, const struct operation *operation)
 {
     struct zk_store *store = zk_store_of(base);
@@ -378,7 +381,8 @@ static void zk_start(struct store *base, const struct operation *operation)
 
 /* -- the store --------------------------------------------------------------------------------- */
 
-/* A moment later: others have taken their leases, perhaps. */
+/* An acquisition has waited for a moment (LINGER_NS), in which others may have taken their leases:
+ * looks again. */
 static void on_lingered(struct loop_timer *timer)
 {
     zk_check_turn(timer->owner);
@@ -412,8 +416,8 @@ static zk_step *const steps[ZK_NEXT_COUNT] = {[ZK_BEGIN] = zk_begin,
 
 static const struct store_ops ops = {zk_end, zk_start, zk_release_nowait};
 
-/* Opens the store, which connects with its first request. NULL, with a fault: the address
- * cannot be used. */
+/* Opens the store, which connects with its first request. NULL with a message in "fault": the
+ * address cannot be used. */
 static struct store *open_ensemble(struct loop *loop, const struct store_address *address,
                                    char *fault, size_t size)
 {
@@ -444,8 +448,8 @@ static struct store *open_ensemble(struct loop *loop, const struct store_address
 
 /* -- its kind ---------------------------------------------------------------------------------- */
 
-/* Parses HOSTS[/PATH] of a URL in place. Returns why it is wrong, behind the name of the
- * URL, or NULL. */
+/* Parses HOSTS[/PATH] of a URL in place (store_kind.parse). Returns why it is wrong, as words that
+ * follow the URL in a message, or NULL. */
 static const char *parse_url(struct url *url, char *rest)
 {
     char *path;
@@ -474,6 +478,7 @@ static const char *parse_url(struct url *url, char *rest)
     }
 }
 
+/* The inverse of parse_url(), without user and password. */
 static void print_url(const struct url *url, char *out, size_t size)
 {
     url_append_hosts(url, out, size);

@@ -5,6 +5,6 @@
 
 extern const struct store_kind zookeeper_kind;
 
-/* As the record's "check". */
+/* The "check" of its kind. */
 bool zookeeper_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                      size_t size);

@@ -9,6 +9,7 @@
 #include "lock/key.h"
 #include "store/views.h"
 
+/* A lock that the survey looks at. */
 struct zk_sight {
     char *key, *branches[ZK_BRANCHES];
     bool named; /* asked for by its name: reported also when it is free */
@@ -21,7 +22,8 @@ static zk_hear found_names, listed_branches, read_nodes;
 
 enum asked_by { BY_NAME, BY_GLOB };
 
-/* Takes the key. The named ones come first; the folder has each of its own once. */
+/* Adds a key, which the survey owns then, unless it was named already: named ones are added first,
+ * and the folder has each key once. */
 static void add_key(struct zk_store *store, char *key, enum asked_by by)
 {
     for (size_t i = 0; i < store->sight_count && store->sights[i].named; i++) {
@@ -50,7 +52,7 @@ void zk_survey_clear(struct zk_store *store)
     store->sight_count = 0;
 }
 
-/* Ends the operation; error: ZK_OK, or why. */
+/* Ends the operation: granted with ZK_OK; otherwise it fails with that error of the server's. */
 static void end_survey(struct zk_store *store, int error)
 {
     struct answer answer = {.verdict = VERDICT_GRANTED};
@@ -114,8 +116,8 @@ static void found_names(struct zk_store *store, const struct zk_reply *replies)
 
 /* -- who is there ------------------------------------------------------------------------------ */
 
-/* Asks what is in the first node of each party of each branch. Another program's node may lie
- * there, which this user may not read. */
+/* Takes the lists of all branches, and asks what is in the first node of each party. A branch that
+ * this user may not read has none: another program's node may lie there. */
 static void listed_branches(struct zk_store *store, const struct zk_reply *replies)
 {
     for (size_t i = 0; i < store->sight_count; i++) {
@@ -141,9 +143,9 @@ static void listed_branches(struct zk_store *store, const struct zk_reply *repli
 
 /* -- what is in the nodes ---------------------------------------------------------------------- */
 
-/* Reads a party by its first node. *limit: that of a semaphore, as the first of rlock's tells;
- * it stays 0 where all are other programs', which know it for themselves. A waiter has no fence
- * yet. */
+/* Reads a party by its first node. limited: it holds a semaphore, or waits for one, whose limit
+ * comes to *limit from the first party of rlock's; other programs' nodes do not tell it, and it
+ * stays 0. */
 static void read_party(const struct zk_contender *one, bool limited, struct jute_text text,
                        const struct zk_stat *stat, struct lock_party *party, unsigned *limit)
 {
@@ -154,7 +156,7 @@ static void read_party(const struct zk_contender *one, bool limited, struct jute
         *limit = data.limit;
     if (limited)
         party->mode = LOCK_LIMIT;
-    if (!one->holds)
+    if (!one->holds) /* a waiter has no fence yet */
         party->fence = 0;
 }
 
@@ -191,7 +193,8 @@ static void report_lock(const struct zk_store *store, const struct zk_sight *sig
     free(waiters);
 }
 
-/* Reports the locks in the replies; none if one of them is an error. */
+/* Takes what is in the nodes, reports the locks, and ends the survey; if one of the replies is an
+ * error, reports none. */
 static void read_nodes(struct zk_store *store, const struct zk_reply *replies)
 {
     const struct zk_reply *at = replies;
