@@ -15,6 +15,7 @@ struct probe {
     struct answer answer;
 };
 
+/* Notes how the reading of the map has ended, and ends the wait for that. */
 static void map_read(void *arg, const struct answer *answer)
 {
     struct probe *probe = arg;
@@ -48,7 +49,8 @@ void cluster_judge(const struct checkup *masters, unsigned slots, struct diagnos
         diagnosis_add(diagnosis, "cluster", LEVEL_FINE, "", "%zu masters have all slots", count);
 }
 
-/* Checks one node of the Cluster, as a server of its own. */
+/* Checks one node of the Cluster, as a server of its own. False with a message in "fault" if it
+ * could not even be asked from here; so the next two as well. */
 static bool check_node(const struct checkup_plan *plan, struct url_host host,
                        struct checkup *checkup, char *fault, size_t size)
 {
@@ -59,8 +61,8 @@ static bool check_node(const struct checkup_plan *plan, struct url_host host,
     return redis_check_server(plan, &url, checkup, NULL, fault, size);
 }
 
-/* Checks the first node that answers. Where the user may not ask for the masters, the first node
- * that can be reached is checked: it tells what else the user may not do. */
+/* Checks the first node of the URL that answers, where the user may not ask for the masters: it
+ * tells what else the user may not do. */
 static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                       size_t size)
 {
@@ -76,7 +78,8 @@ static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, 
     return true;
 }
 
-/* Checks all masters that the map names. read: whether the map could be read. */
+/* Checks all masters that the map names, and what they are together. read: how the reading of the
+ * map has ended. */
 static bool check_nodes(const struct checkup_plan *plan, const struct cluster_map *map,
                         const struct answer *read, struct checkup *checkup, char *fault,
                         size_t size)

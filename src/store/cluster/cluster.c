@@ -14,6 +14,8 @@
 
 /* More than that in a row, and the nodes are at odds with each other. */
 #define REDIRECTIONS_MAX 5
+/* In place of a slot: the request is about none, but asks a node, or only for the map. */
+#define NO_SLOT CLUSTER_SLOTS
 /* How long after a request the map is read ahead of time, and how long that may take. */
 #define AHEAD_AFTER_NS NS_PER_SEC
 #define AHEAD_TIME_NS  (5 * NS_PER_SEC)
@@ -30,7 +32,7 @@ struct cluster {
 
     /* The request under way. */
     bool busy;
-    unsigned slot;              /* CLUSTER_SLOTS: none: a node or only the map is asked */
+    unsigned slot;              /* or NO_SLOT */
     struct operation operation; /* VERB_NONE: reads the map */
     struct moment retry_until;
     size_t node;    /* whose answer is awaited */
@@ -59,18 +61,17 @@ static struct moment now_of(const struct cluster *cluster)
     return loop_now(cluster->loop);
 }
 
-/* Ends the operation, and then reports, as the callback "done" may begin the next one at once. If
- * none begins, the timer "idle" lets connections that are not needed go. */
+/* Reports the end of the operation, which is over before that: "done" may begin the next one at
+ * once. If none begins, the timer "idle" lets connections go that are not needed. */
 static void finish_operation(struct cluster *cluster, const struct answer *answer)
 {
     cluster->busy = false;
     loop_disarm(cluster->loop, &cluster->timer);
-    loop_arm(cluster->loop, &cluster->idle,
-             now_of(cluster)); /* unless the next one begins at once */
+    loop_arm(cluster->loop, &cluster->idle, now_of(cluster));
     cluster->operation.done(cluster->operation.arg, answer);
 }
 
-/* Delays a step that must not happen within a call from outside. */
+/* Has the timer call "due" then; the step must not happen within a call from outside. */
 static void defer_step(struct cluster *cluster, struct moment when,
                        void (*due)(struct cluster *cluster))
 {
@@ -86,6 +87,7 @@ static void timer_due(struct loop_timer *timer)
 
 /* -- giving up, and trying again --------------------------------------------------------------- */
 
+/* Whether a node has failed to answer the request. */
 static bool has_failed(const struct cluster *cluster)
 {
     return cluster->failure.verdict == VERDICT_UNKNOWN;
@@ -93,13 +95,13 @@ static bool has_failed(const struct cluster *cluster)
 
 /* The request has failed at all nodes that were tried: tries again later, if there is time and the
  * Cluster may be about to recover; else answers the failure. */
-static void give_up_request(struct cluster *cluster)
+static void retry_or_give_up(struct cluster *cluster)
 {
     struct answer *failure = &cluster->failure;
     struct moment now = now_of(cluster);
     struct moment again = backoff_next(&cluster->failures, now);
 
-    if (failure->cause == CAUSE_UNREACHABLE && cluster->contact)
+    if (failure->cause == CAUSE_UNREACHABLE && cluster->contact) /* another node was reached */
         failure->cause = CAUSE_NOT_READY;
     if (failure->cause == CAUSE_NOT_READY && again.ns < cluster->retry_until.ns) {
         cluster->refreshed = false;
@@ -107,7 +109,8 @@ static void give_up_request(struct cluster *cluster)
         return;
     }
     if (failure->cause == CAUSE_UNREACHABLE && cluster->map->node_count > 1) {
-        /* The failure of one node is the failure of all of them. */
+        /* The failure of one node stands for that of all: the Cluster's name replaces the node's,
+         * which its text has in front. */
         const char *why = strstr(failure->text, ": ");
         if (why)
             memmove(failure->text, why + 2, strlen(why + 2) + 1);
@@ -131,19 +134,21 @@ static void on_refreshed(struct cluster *cluster)
         answer_fail(&cluster->failure, CAUSE_NOT_READY,
                     "no node of the Cluster has the key's slot");
     if (node == CLUSTER_NOWHERE || tried)
-        give_up_request(cluster);
+        retry_or_give_up(cluster);
     else
         start_operation(cluster);
 }
 
-/* Takes the end of reading the map: continues the operation by it; a connection that was only to be
- * made, or a refusal, is the answer. If no node answered, tries again later. */
+/* The map was read, or could not be: continues the operation by it; where only the map was wanted
+ * (VERB_NONE), or the user is refused, or there is no Cluster, that is the answer. Otherwise tries
+ * again later. */
 static void map_was_read(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
     bool granted = answer->verdict == VERDICT_GRANTED;
     bool refused = answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER;
 
+    /* NOT_READY is the answer where a node was reached, but did not tell the map. */
     cluster->contact |= granted || answer->cause == CAUSE_NOT_READY;
     cluster->map_known |= granted || refused;
     if (refused || (granted && cluster->operation.verb == VERB_NONE)) {
@@ -151,12 +156,13 @@ static void map_was_read(void *arg, const struct answer *answer)
     } else if (granted) {
         on_refreshed(cluster);
     } else {
-        if (!has_failed(cluster) || answer->full)
+        if (!has_failed(cluster) || answer->full) /* why a node failed says more than this */
             cluster->failure = *answer;
-        give_up_request(cluster);
+        retry_or_give_up(cluster);
     }
 }
 
+/* Reads the map anew for the operation under way: map_was_read() follows. */
 static void refresh_map(struct cluster *cluster)
 {
     cluster_nodes_read(cluster->nodes, cluster->operation.until, map_was_read, cluster);
@@ -164,22 +170,22 @@ static void refresh_map(struct cluster *cluster)
 
 /* -- a request --------------------------------------------------------------------------------- */
 
-/* The node will not do for now: reads the map, as another one may have the slot already, or have
- * taken it over; or gives up, if it was read since, or time is over. */
+/* The node that was asked will not do for now: reads the map, as another one may have the slot by
+ * now; or gives up, if it was read since, no slot is asked about, or time is over. */
 static void look_elsewhere(struct cluster *cluster)
 {
     cluster->suspect = cluster->node;
-    if (cluster->refreshed || cluster->slot == CLUSTER_SLOTS ||
+    if (cluster->refreshed || cluster->slot == NO_SLOT ||
         moment_reached(cluster->operation.until, now_of(cluster)))
-        give_up_request(cluster);
+        retry_or_give_up(cluster);
     else
         refresh_map(cluster);
 }
 
 static void on_answer(void *arg, const struct answer *answer);
 
-/* Sends the operation to node number i of the map; if no connection to it can be had,
- * to another one. */
+/* Sends the operation to node number i of the map; if that cannot even be tried, looks for another
+ * one. */
 static void send_to_node(struct cluster *cluster, size_t i)
 {
     char fault[256];
@@ -195,7 +201,7 @@ static void send_to_node(struct cluster *cluster, size_t i)
         store_redis_asking(store);
     struct operation operation = cluster->operation;
     bool alone = cluster->refreshed || cluster->map->node_count == 1;
-    if (!alone && cluster->slot != CLUSTER_SLOTS && !store_redis_is_up(store)) {
+    if (!alone && cluster->slot != NO_SLOT && !store_redis_is_up(store)) {
         /* The other half of the time is for asking other nodes which one is in its place. */
         struct moment now = now_of(cluster);
         operation.until = moment_plus(now, moment_until(now, operation.until) / 2);
@@ -205,9 +211,8 @@ static void send_to_node(struct cluster *cluster, size_t i)
     store_start(store, &operation);
 }
 
-/* Follows a redirection (MOVED, ASK) to another node. It may have no host, as a node may not have
- * heard yet what another one is called: that is the same host. One that leads nowhere, or one too
- * many, is a failure. */
+/* Follows a redirection (MOVED, ASK; "moved" is the node's words) to another node. One that leads
+ * nowhere, or one too many, is a failure. */
 static void follow_moved(struct cluster *cluster, const char *moved)
 {
     struct cluster_redirection redirection;
@@ -215,7 +220,7 @@ static void follow_moved(struct cluster *cluster, const char *moved)
 
     if (cluster_redirection_read(moved, &redirection)) {
         char *host = redirection.to.host;
-        if (!*host) /* the same as that of the node that says so */
+        if (!*host) /* the host is that of the node that says so */
             strcpy(host, cluster->map->nodes[cluster->node].host);
         to = cluster_map_node(cluster->map, host, redirection.to.port);
     }
@@ -229,7 +234,7 @@ static void follow_moved(struct cluster *cluster, const char *moved)
     if (cluster->redirections++ == REDIRECTIONS_MAX) {
         answer_fail(&cluster->failure, CAUSE_NOT_READY,
                     "too many redirections between Cluster nodes: %s", moved);
-        give_up_request(cluster);
+        retry_or_give_up(cluster);
         return;
     }
     cluster->asking = redirection.ask;
@@ -240,26 +245,26 @@ static void follow_moved(struct cluster *cluster, const char *moved)
     send_to_node(cluster, to);
 }
 
-/* Takes a node's answer, follows it to another node, or looks elsewhere where the node failed and
- * cannot have done it. */
+/* Takes a node's answer: follows it to another node; looks elsewhere, where the node failed and
+ * cannot have done it; or ends the operation with it. */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
     bool unknown = answer->verdict == VERDICT_UNKNOWN;
 
-    if (!cluster->busy)
+    if (!cluster->busy) /* the request was abandoned */
         return;
     /* Which nodes answer decides which one is asked next. */
     struct cluster_node *node = &cluster->map->nodes[cluster->node];
     bool silent = answer->cause == CAUSE_UNREACHABLE;
     *(silent ? &node->failed : &node->answered) = now_of(cluster);
     const char *moved = store_redis_moved(cluster_nodes_store(cluster->nodes, cluster->node));
-    if (answer->cause == CAUSE_CLUSTER && *moved && cluster->slot != CLUSTER_SLOTS) {
+    if (answer->cause == CAUSE_CLUSTER && *moved && cluster->slot != NO_SLOT) {
         follow_moved(cluster, moved);
         return;
     }
     cluster_nodes_keep(cluster->nodes, cluster->node);
-    if (!unknown && cluster->slot != CLUSTER_SLOTS && !cluster->asking)
+    if (!unknown && cluster->slot != NO_SLOT && !cluster->asking)
         cluster_map_move(cluster->map, cluster->slot, cluster->node);
     cluster->contact |= !unknown || answer->cause == CAUSE_NOT_READY;
     if (!unknown || answer->cause == CAUSE_DENIED || answer->cause == CAUSE_CLUSTER) {
@@ -274,7 +279,7 @@ static void on_answer(void *arg, const struct answer *answer)
 }
 
 /* Sends the operation to the node that has its slot. Where the map does not say, any node refers to
- * the right one. One that was just found not to have it (suspect) has the map read first. */
+ * the right one. If that node has just failed (suspect), the map is read first. */
 static void start_operation(struct cluster *cluster)
 {
     size_t node = cluster_map_find(cluster->map, cluster->slot);
@@ -293,12 +298,13 @@ static void start_operation(struct cluster *cluster)
         send_to_node(cluster, node);
 }
 
-/* Notes the operation, and forgets what became of the one before. */
+/* Notes the operation, about no slot and without retries, and forgets what became of the one
+ * before. */
 static void begin_operation(struct cluster *cluster, const struct operation *operation)
 {
     cluster->busy = true;
     loop_disarm(cluster->loop, &cluster->idle);
-    cluster->slot = CLUSTER_SLOTS;
+    cluster->slot = NO_SLOT;
     cluster->operation = *operation;
     cluster->retry_until = now_of(cluster);
     cluster->refreshed = cluster->contact = cluster->asking = false;
@@ -332,8 +338,7 @@ const struct cluster_map *cluster_map_of(const struct cluster *cluster)
     return cluster->map;
 }
 
-/* The map was read, or not. Reading the map ahead of time does not delay a request, which ends it
- * where it reads the map itself. */
+/* The map was read ahead of time, or not: if it may be told later, on_idle() tries again. */
 static void was_read_ahead(void *arg, const struct answer *answer)
 {
     struct cluster *cluster = arg;
@@ -341,7 +346,8 @@ static void was_read_ahead(void *arg, const struct answer *answer)
     cluster->map_known = !cause_may_pass(answer->cause);
 }
 
-/* Reads the map again while no operation is under way, so that the next one need not. */
+/* Reads the map while no operation is under way, so that the next one need not. That does not wait
+ * for this: it ends it where it reads the map itself. */
 static void read_ahead(struct loop_timer *timer)
 {
     struct cluster *cluster = timer->owner;
@@ -359,7 +365,7 @@ static void on_idle(struct loop_timer *timer)
 
     cluster_nodes_tidy(cluster->nodes, cluster->node);
     if (cluster->suspect != CLUSTER_NOWHERE && !*cluster->map->nodes[cluster->suspect].host)
-        cluster->suspect = CLUSTER_NOWHERE; /* it was forgotten */
+        cluster->suspect = CLUSTER_NOWHERE; /* the node was forgotten */
     if (!cluster->map_known)
         loop_arm(cluster->loop, &cluster->ahead, moment_plus(now_of(cluster), AHEAD_AFTER_NS));
 }

@@ -11,12 +11,13 @@
 
 struct cluster;
 
-/* NULL with a message in "fault". events: those of the nodes' stores, for arg; NULL: none. */
+/* Returns NULL with a message in "fault" if the address cannot be one. events: those of the nodes'
+ * stores, for arg; NULL: none. */
 struct cluster *cluster_new(struct loop *loop, const struct store_address *address,
                             const struct store_events *events, void *arg, char *fault, size_t size);
 void cluster_free(struct cluster *cluster);
 
-/* The slot of a lock's key. */
+/* Returns the slot of a lock's key. */
 unsigned cluster_slot_of_key(const char *prefix, const char *key);
 
 /* Starts the operation at the node that has the slot; again at another one where that has to be.
@@ -24,11 +25,13 @@ unsigned cluster_slot_of_key(const char *prefix, const char *key);
  * (another node than the one that is needed answers); after that the caller gets that answer. */
 void cluster_call(struct cluster *cluster, unsigned slot, const struct operation *operation,
                   struct moment retry_until);
-/* Starts it at that node, whatever slots it has. */
+/* Starts the operation at that node of the map, whatever slots it has. */
 void cluster_call_node(struct cluster *cluster, size_t node, const struct operation *operation);
 /* Reads the map: GRANTED when it was read. */
 void cluster_read_map(struct cluster *cluster, struct moment until, store_done *done, void *arg);
+/* Returns the map as it is known now, borrowed. */
 const struct cluster_map *cluster_map_of(const struct cluster *cluster);
+/* Whether a request is under way. */
 bool cluster_is_busy(const struct cluster *cluster);
 
 /* Ends the request under way without its "done", and sends the release to the node that an earlier

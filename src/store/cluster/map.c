@@ -11,7 +11,7 @@
 /* As many nodes as CLUSTER SLOTS may name, a master and its replicas for each range of slots. */
 #define MENTIONS_MAX (8 * CLUSTER_SLOTS)
 
-/* The checksum that tells a key's slot: CRC-16 as of XMODEM: polynomial 1021, from 0. */
+/* Returns the checksum that tells a key's slot: CRC-16 as of XMODEM: polynomial 1021, from 0. */
 static unsigned crc16(const char *bytes, size_t size)
 {
     unsigned crc = 0;
@@ -34,7 +34,8 @@ unsigned cluster_slot(const char *name)
     return crc16(name, strlen(name)) % CLUSTER_SLOTS;
 }
 
-/* "?" is a node with a name that the answering node has not heard yet. */
+/* Whether the text can be a host to ask, or "". "?" is a node with a name that the answering node
+ * has not heard yet. */
 static bool is_host(const char *host, size_t length)
 {
     return length < CLUSTER_HOST_SIZE && !(length == 1 && *host == '?') &&
@@ -80,7 +81,7 @@ size_t cluster_map_node(struct cluster_map *map, const char *host, int port)
     if (i == map->node_count) {
         if (!*host || strlen(host) >= CLUSTER_HOST_SIZE)
             return CLUSTER_NOWHERE;
-        i = 0;
+        i = 0; /* the number of a node that was forgotten, or a new one */
         while (i < map->node_count && map->nodes[i].host[0])
             i++;
         if (i == CLUSTER_NODES_MAX)
@@ -108,7 +109,7 @@ void cluster_map_forget(struct cluster_map *map, size_t node)
 
 enum standing { STANDING_ANSWERED, STANDING_UNTRIED, STANDING_FAILED };
 
-/* Whether the node answered last, or failed last, or was never tried. */
+/* Returns whether the node answered last, or failed last, or was never tried. */
 static enum standing standing_of(const struct cluster_node *node)
 {
     if (node->answered.ns == 0 && node->failed.ns == 0)
@@ -116,8 +117,8 @@ static enum standing standing_of(const struct cluster_node *node)
     return node->answered.ns > node->failed.ns ? STANDING_ANSWERED : STANDING_FAILED;
 }
 
-/* Whether the map is asked of one node before another one: those that answered last, the latest
- * first; then those not tried yet; then those that failed longest ago. */
+/* Whether "one" is asked for the map before "other": those that answered last are, the latest
+ * first; then those not tried yet; then those that failed, longest ago first. */
 static bool goes_before(const struct cluster_node *one, const struct cluster_node *other)
 {
     enum standing standing = standing_of(one);
@@ -162,19 +163,21 @@ void cluster_map_move(struct cluster_map *map, unsigned slot, size_t node)
         map->nodes[node].current = true;
 }
 
+/* Whether the reply is a number within these bounds. */
 static bool is_number(const redisReply *reply, long long least, long long most)
 {
     return reply->type == REDIS_REPLY_INTEGER && reply->integer >= least && reply->integer <= most;
 }
 
+/* Whether the reply is the text of a host that could be asked. */
 static bool names_host(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STRING && strlen(reply->str) == reply->len &&
            is_host(reply->str, reply->len);
 }
 
-/* Finds another name of a node: [host, port, id, [name, value, …]]: the value of "ip", an empty
- * text if there is none. */
+/* Returns another name of a node [host, port, id, [name, value, …]]: the value of "ip", which the
+ * reply owns; "": there is none. */
 static const char *other_host(const redisReply *node)
 {
     const redisReply *more = node->elements > 3 ? node->element[3] : NULL;
@@ -187,7 +190,8 @@ static const char *other_host(const redisReply *node)
     return "";
 }
 
-/* Reads [host, port, …] as a node; NOWHERE if it has no host that could be asked. */
+/* Reads [host, port, …] and returns the number of that node; NOWHERE if it has no host that could
+ * be asked. asked: the host of the node that says so, which a null or empty host means. */
 static size_t read_node(struct cluster_map *map, const redisReply *reply, const char *asked)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||

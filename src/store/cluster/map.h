@@ -16,8 +16,8 @@
 
 struct redisReply;
 
-/* The slot of a key, by its name in the store. Only the text between its first '{' and the next '}'
- * counts, if there is any. */
+/* Returns the slot of a key, by its name in the store. Only the text between its first '{' and the
+ * next '}' counts, if there is any. */
 unsigned cluster_slot(const char *name);
 
 struct cluster_node {
@@ -38,7 +38,7 @@ struct cluster_redirection {
     struct cluster_node to; /* host "": the same as that of the node that says so */
 };
 
-/* False if the text is none, or names no host that could be asked. */
+/* Reads a redirection. False if the text is none, or names no host that could be asked. */
 bool cluster_redirection_read(const char *text, struct cluster_redirection *redirection);
 
 /* The nodes that are known, numbered from 0, and which of them has which slot. A node keeps its
@@ -51,17 +51,19 @@ struct cluster_map {
 
 void cluster_map_free(struct cluster_map *map);
 
-/* The number of a node, a new one if need be. NOWHERE if there are too many, or it is none. */
+/* Returns the number of the node at that host and port, a new one if need be; it counts as current.
+ * NOWHERE if there are too many, or there can be no such host. */
 size_t cluster_map_node(struct cluster_map *map, const char *host, int port);
 /* Whether no node names it any more: it is not asked, and may be forgotten. */
 bool cluster_map_is_stale(const struct cluster_map *map, size_t node);
 /* Forgets it: the number is free, and there is no host at it. */
 void cluster_map_forget(struct cluster_map *map, size_t node);
-/* The nodes to ask, in this order, into "nodes", which has room for node_count; returns how many.
+/* Puts the nodes to ask, in their order, into "nodes", which has room for node_count; returns how
+ * many.
  * First those that answered when they were asked last, the latest first; then those that were never
  * asked; last those that failed, the latest last. */
 size_t cluster_map_candidates(const struct cluster_map *map, size_t *nodes);
-/* The node that has the slot; NOWHERE: not known. */
+/* Returns the node that has the slot; NOWHERE: not known. */
 size_t cluster_map_find(const struct cluster_map *map, unsigned slot);
 /* From now on that node has it; NOWHERE: not known. */
 void cluster_map_move(struct cluster_map *map, unsigned slot, size_t node);
@@ -70,6 +72,6 @@ void cluster_map_move(struct cluster_map *map, unsigned slot, size_t node);
  * means that one. False, and nothing has changed, if the reply makes no sense or has no slot. */
 bool cluster_map_read(struct cluster_map *map, const struct redisReply *reply, const char *asked);
 
-/* The numbers of the nodes that have slots, into "nodes", which has room for node_count; returns
- * how many. */
+/* Puts the numbers of the nodes that have slots into "nodes", which has room for node_count;
+ * returns how many. */
 size_t cluster_map_masters(const struct cluster_map *map, size_t *nodes);

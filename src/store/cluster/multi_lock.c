@@ -60,6 +60,7 @@ struct multi_lock {
     unsigned rounds;           /* of this acquisition */
 };
 
+/* Returns the store that "base" is a part of. */
 static struct multi_lock *multi_of(struct store *base)
 {
     return MEM_CONTAINER(struct multi_lock, base, base);
@@ -124,9 +125,9 @@ static void add_grant(struct multi_lock *multi, const struct answer *granted)
 
 /* -- renewing and releasing -------------------------------------------------------------------- */
 
-/* Adds the answer about one key to that about all. A refusal counts more than that all is well,
- * silence more than a refusal, which is not forgotten for it. Something may have been done as soon
- * as one of them may be. */
+/* Adds the answer about one key to that about all: UNKNOWN counts more than a refusal, and that
+ * more than a grant. A key that was refused is noted all the same (lost). Something may have been
+ * done as soon as one of them may be. */
 static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 {
     struct answer *all = &multi->result.answer;
@@ -135,7 +136,7 @@ static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 
     if (answer->verdict == VERDICT_GRANTED) {
         add_grant(multi, answer);
-    } else if (answer->verdict > all->verdict) {
+    } else if (answer->verdict > all->verdict) { /* GRANTED < REFUSED < UNKNOWN */
         answer_keep(&multi->result, answer);
         all->refused.key = multi->key;
     }
@@ -146,7 +147,7 @@ static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 static void ask_next(struct multi_lock *multi);
 
 /* Takes the answer to the renewal or the release of one key; asks about the next one, or reports on
- * all. Of a renewal, one key that is lost is as bad as all. */
+ * all. */
 static void on_key_answer(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -154,7 +155,7 @@ static void on_key_answer(void *arg, const struct answer *answer)
 
     multi->step++;
     if (renewal && answer->verdict == VERDICT_REFUSED) {
-        /* One is lost, so all are. */
+        /* One key is lost, so the lock is. */
         answer_keep(&multi->result, answer);
         multi->result.answer.refused.key = multi->key;
         finish_operation(multi);
@@ -164,7 +165,7 @@ static void on_key_answer(void *arg, const struct answer *answer)
         multi->holds[multi->key] = answer->verdict == VERDICT_UNKNOWN ? HOLD_LOCK : HOLD_NOTHING;
     merge_answer(multi, answer);
     if (multi->step == multi->key_count) {
-        if (multi->result.answer.verdict != VERDICT_UNKNOWN)
+        if (multi->result.answer.verdict != VERDICT_UNKNOWN) /* then nothing is open */
             multi->result.answer.maybe_done = false;
         finish_operation(multi);
     } else {
@@ -217,7 +218,7 @@ static enum release_sent release_nowait(struct store *base, const struct release
     return all;
 }
 
-/* Whether others have the key, so that waiting for it is of use. */
+/* Whether the answer is that others have the key, or it is paused: waiting for it is of use. */
 static bool is_taken(const struct answer *answer)
 {
     return answer->cause == CAUSE_HELD || answer->cause == CAUSE_CLOSED;
@@ -228,25 +229,30 @@ static bool is_taken(const struct answer *answer)
 static void start_round(struct multi_lock *multi);
 static void release_taken_next(struct multi_lock *multi);
 
-/* Whether the key must be released after this round, which has ended at the key "refused.key".
- * After a refusal, all locks are released, as none is held while another key is waited for; and so
- * are places in queues: those beyond the key that is waited for, in the order of bytes, or all if
- * none is. After silence, the locks of the other keys are released: the next try finds out what
- * became of this one. */
+/* Whether the key must be released after this round, which has not got all keys: the answer about
+ * one of them was a refusal, or none. */
 static bool must_release(const struct multi_lock *multi, size_t key)
 {
     const struct answer *result = &multi->result.answer;
-    bool waits = is_taken(result) && multi->base.operation.acquire->queue;
+    size_t last = result->refused.key; /* the one that the round has ended at */
+    bool refused = result->verdict == VERDICT_REFUSED;
+    bool waits = is_taken(result) && multi->base.operation.acquire->queue; /* for that key */
 
-    if (multi->holds[key] != HOLD_PLACE)
-        return multi->holds[key] == HOLD_LOCK &&
-               (result->verdict == VERDICT_REFUSED || key != result->refused.key);
-    return result->verdict == VERDICT_REFUSED &&
-           (!waits || strcmp(multi->keys[key], multi->keys[result->refused.key]) > 0);
+    switch (multi->holds[key]) {
+    case HOLD_NOTHING: break;
+    case HOLD_LOCK:
+        /* No key is held while another one is waited for. A key about which there was no answer is
+         * kept: the next try finds out what became of it. */
+        return refused || key != last;
+    case HOLD_PLACE:
+        /* An owner may queue for keys up to the one that it waits for, in the order of bytes. */
+        return refused && (!waits || strcmp(multi->keys[key], multi->keys[last]) > 0);
+    }
+    return false;
 }
 
-/* Takes the answer to the release of one key of those that were taken. If it is not known, the key
- * may still be held: no further round, and the caller is told. */
+/* Takes the answer to the release of one key of those that were taken. If it is UNKNOWN, the key
+ * may still be held: there is no further round, and the caller is told (maybe_done). */
 static void taken_released(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -291,7 +297,8 @@ static void release_taken_next(struct multi_lock *multi)
         finish_operation(multi);
 }
 
-/* Releases the keys that this round has taken, and then tells why, or tries again. */
+/* Ends a round that did not get all keys: releases what it must, and then tells the answer "why",
+ * which is about multi->key, or tries again. */
 static void release_taken(struct multi_lock *multi, const struct answer *why)
 {
     answer_keep(&multi->result, why);
@@ -312,9 +319,9 @@ static bool has_taken(const struct multi_lock *multi)
     return false;
 }
 
-/* Notes what this owner has of the key by its answer: the lock, a place in the queue, where it is
- * going to wait (queued), or nothing. A place stays until it is released or used. Anything that may
- * have been done counts as held. */
+/* Notes what this owner has of multi->key by its answer: the lock, a place in the queue, or
+ * nothing. queued: whether a refusal has given it a place. A place stays until it is released or
+ * used. Anything that may have been done counts as held. */
 static void note_answer(struct multi_lock *multi, const struct answer *answer, bool queued)
 {
     enum hold *hold = &multi->holds[multi->key];
@@ -331,6 +338,7 @@ static void note_answer(struct multi_lock *multi, const struct answer *answer, b
         *hold = HOLD_LOCK;
 }
 
+/* Sends the request that set_key() has made for a key, as an acquisition. */
 static void acquire_key(struct multi_lock *multi, store_done *done)
 {
     multi->one.replace = multi->replaces && !multi->asked[multi->key];
@@ -340,16 +348,16 @@ static void acquire_key(struct multi_lock *multi, store_done *done)
 
 static void take_next(struct multi_lock *multi);
 
-/* Takes the answer about one key of those to acquire. If others hold it, all that was taken is
- * released: the caller waits at this key, which the next round takes first (at once, a few times;
- * then later). If it was the first key, its place in the queue is kept. */
+/* Takes the answer about one key of those to acquire: takes the next one, or ends the round. If
+ * others hold it, the owner waits for this key, which the next round takes first: at once, a few
+ * times; then when the caller asks again. */
 static void key_taken(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
     bool first = !has_taken(multi);
     bool to_wait = is_taken(answer) && multi->base.operation.acquire->queue;
 
-    note_answer(multi, answer, to_wait && first);
+    note_answer(multi, answer, to_wait && first); /* only the first one is queued for */
     if (answer->verdict == VERDICT_GRANTED) {
         take_next(multi);
         return;
@@ -361,8 +369,8 @@ static void key_taken(void *arg, const struct answer *answer)
     release_taken(multi, answer);
 }
 
-/* Returns which key is asked for next: the one that is waited for; after it, and where there is
- * none, by their bytes. */
+/* Returns which key this round asks for next: the one that is waited for; after it, and where there
+ * is none, in the order of bytes. NO_KEY: all are taken. */
 static size_t next_to_take(const struct multi_lock *multi)
 {
     if (!has_taken(multi) && multi->waiting < multi->key_count)
@@ -374,7 +382,8 @@ static size_t next_to_take(const struct multi_lock *multi)
     return NO_KEY;
 }
 
-/* Takes the next key. Only the first one may have the owner queue or listen: it waits for one. */
+/* Asks for the next key, or ends the acquisition, as all are taken. Only for the first key of a
+ * round may the owner queue or listen: it waits for one. */
 static void take_next(struct multi_lock *multi)
 {
     size_t next = next_to_take(multi);
@@ -394,7 +403,8 @@ static void take_next(struct multi_lock *multi)
 
 static void queue_for_next(struct multi_lock *multi);
 
-/* The answer to a place in one queue: at the front of it, the owner queues for the next key. */
+/* Takes the answer to a place in one queue: at the front of it, the owner queues for the next key;
+ * otherwise it waits for this one, and the round ends. */
 static void on_queued(void *arg, const struct answer *answer)
 {
     struct multi_lock *multi = arg;
@@ -424,8 +434,8 @@ static void queue_for_next(struct multi_lock *multi)
 
 /* -- acquiring: from the beginning ------------------------------------------------------------- */
 
-/* Tries all keys, first the one that it waits for; after too many misses it queues for all, from
- * the first of them on. */
+/* Begins a round: tries all keys, first the one that is waited for; after too many misses queues
+ * for all, from the first of them on. */
 static void start_round(struct multi_lock *multi)
 {
     memset(multi->taken, 0, sizeof multi->taken);
@@ -464,7 +474,8 @@ static void acquire_all_keys(struct multi_lock *multi, const struct acquire_requ
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-/* Starts an operation. Other verbs than these three pass to the store below. */
+/* Starts an operation (store_ops.start). Those that are not about a lock of several keys pass to
+ * the store below. */
 static void start_operation(struct store *base, const struct operation *operation)
 {
     struct multi_lock *multi = multi_of(base);
@@ -502,6 +513,7 @@ static void on_handed_over(void *arg, const struct answer *grant)
     store_granted(&multi->base, grant);
 }
 
+/* Closes the store (store_ops.close) and the one below. */
 static void close_multi(struct store *base)
 {
     struct multi_lock *multi = multi_of(base);

@@ -17,6 +17,7 @@
 /* So many are asked at a time; the one that was asked first makes room for another. */
 #define ATTEMPTS_MAX 32
 
+/* How a node is reached. */
 struct cluster_way {
     struct url url; /* only of this node */
     struct store_address address;
@@ -58,7 +59,7 @@ struct cluster_nodes {
 
 /* -- the nodes --------------------------------------------------------------------------------- */
 
-/* How the ith node is reached: its URL is the Cluster's, with one host. */
+/* Returns how the ith node is reached: its URL is the Cluster's, with one host. */
 static struct cluster_way *way_to(struct cluster_nodes *nodes, size_t i)
 {
     struct cluster_node *node = &nodes->map.nodes[i];
@@ -76,6 +77,7 @@ static struct cluster_way *way_to(struct cluster_nodes *nodes, size_t i)
     return node->way;
 }
 
+/* Closes the node's store, if it is open, and with it the connection. */
 static void close_store(struct cluster_way *way)
 {
     if (way->store)
@@ -112,8 +114,7 @@ void cluster_nodes_keep(struct cluster_nodes *nodes, size_t i)
     way_to(nodes, i)->used = true;
 }
 
-/* Closes the connections that were not used since the last time, and forgets nodes that are gone. A
- * reading of the map knows nodes by their numbers, so none is forgotten meanwhile. */
+/* A reading of the map (busy) knows nodes by their numbers, so none is forgotten meanwhile. */
 void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 {
     for (size_t i = 0; i < nodes->map.node_count; i++) {
@@ -132,6 +133,7 @@ void cluster_nodes_tidy(struct cluster_nodes *nodes, size_t needed)
 
 /* -- the map: asking one node after the other -------------------------------------------------- */
 
+/* Closes the attempt's connection; not while that is calling us. */
 static void end_attempt(struct attempt *attempt)
 {
     if (attempt->session)
@@ -139,18 +141,20 @@ static void end_attempt(struct attempt *attempt)
     attempt->session = NULL;
 }
 
+/* Has the timer take the next step (on_turn()) as soon as the loop turns. */
 static void continue_soon(struct cluster_nodes *nodes)
 {
     loop_arm(nodes->loop, &nodes->onward, loop_now(nodes->loop));
 }
 
-/* Notes why a node could not tell the map, if that says more than what was noted before: the reason
- * of the first one that was asked does, but one that is full comes before, as it will tell when it
- * takes one more client. The others say whether any of them is there. */
-static void fail_with(struct attempt *attempt, const struct answer *why)
+/* Notes in nodes->outcome why a node could not tell the map, if that says more than what was noted
+ * before: the reason of the first one that was asked does, but one that is full comes before, as it
+ * will tell when it takes one more client. */
+static void note_failure(struct attempt *attempt, const struct answer *why)
 {
     struct cluster_nodes *nodes = attempt->nodes;
     struct answer *outcome = &nodes->outcome;
+    /* By now some node was reached. */
     bool reached = why->cause != CAUSE_UNREACHABLE || outcome->cause == CAUSE_NOT_READY;
     bool says_more = why->full == outcome->full ? attempt->rank < nodes->rank : why->full;
 
@@ -164,17 +168,18 @@ static void fail_with(struct attempt *attempt, const struct answer *why)
         outcome->cause = CAUSE_NOT_READY;
 }
 
-/* Ends the attempt to read the map from one node. */
+/* Notes the failure of one attempt, for a reason of ours. */
 static void fail_attempt(struct attempt *attempt, enum cause cause, const char *text)
 {
     struct answer why;
 
     answer_fail(&why, cause, "%s", text);
-    fail_with(attempt, &why);
+    note_failure(attempt, &why);
 }
 
-/* A node has answered with an error. Another node would say the same to a user who is denied, or of
- * a server that is not in a Cluster: all attempts are over. Otherwise this one is. */
+/* Takes an error of a node, or of this host. Another attempt would come to the same where the user
+ * is denied, the server is not in a Cluster, or this host has no room: all attempts are over.
+ * Otherwise this one is. */
 static void take_error(struct attempt *attempt, const struct answer *error)
 {
     struct cluster_nodes *nodes = attempt->nodes;
@@ -184,7 +189,7 @@ static void take_error(struct attempt *attempt, const struct answer *error)
     if (nodes->over)
         nodes->outcome = *error;
     else
-        fail_with(attempt, error);
+        note_failure(attempt, error);
 }
 
 /* Takes a node's reply to the question for the map. A good one ends the search, and so does an
@@ -219,7 +224,7 @@ static void on_answer(void *arg, redisReply *const *replies, size_t count,
     }
 }
 
-/* Returns room for another attempt; if there is none, ends the oldest. */
+/* Returns room for another attempt; if there is none, fails the oldest. */
 static struct attempt *make_room(struct cluster_nodes *nodes)
 {
     struct attempt *room = &nodes->attempts[0];
@@ -258,7 +263,7 @@ static void ask_next(struct cluster_nodes *nodes)
 
 enum attempts { ATTEMPTS_OVER, ALL_ATTEMPTS };
 
-/* Ends them. Returns how many are left. */
+/* Ends all attempts, or those that are over. Returns how many are left. */
 static size_t end_attempts(struct cluster_nodes *nodes, enum attempts which)
 {
     size_t left = 0;

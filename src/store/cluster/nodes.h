@@ -17,12 +17,12 @@ struct cluster_nodes *cluster_nodes_new(struct loop *loop, const struct store_ad
                                         size_t size);
 void cluster_nodes_free(struct cluster_nodes *nodes);
 
-/* Nodes are numbered as in the map. */
+/* Returns the map, borrowed. Nodes are numbered as in it. */
 struct cluster_map *cluster_nodes_map(struct cluster_nodes *nodes);
 
-/* The store of a node: opened if need be. NULL with a message in "fault". */
+/* Returns the store of a node, opened if need be, borrowed. NULL with a message in "fault". */
 struct store *cluster_nodes_use(struct cluster_nodes *nodes, size_t i, char *fault, size_t size);
-/* NULL if it is not open. */
+/* Returns the store of a node, borrowed; NULL if it is not open. */
 struct store *cluster_nodes_store(const struct cluster_nodes *nodes, size_t i);
 
 /* Notes that the node was of use: it has not just referred the request to others. */

@@ -1,5 +1,5 @@
 /* A Redis Cluster as a store: each operation goes to the slot of its key, or to a survey of all
- * nodes. Locks of several keys are multi_lock' above it. */
+ * nodes. Above it, multi_lock makes locks of several keys. */
 #include "store/cluster/store_kind.h"
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 
-/* For the operations about one key. */
+/* The store for operations about one key. */
 struct single {
     struct store base;
     struct loop *loop;
@@ -25,6 +25,7 @@ static struct single *single_of(struct store *base)
     return MEM_CONTAINER(struct single, base, base);
 }
 
+/* Returns until when an operation that ends at "until" is tried again. */
 static struct moment retry_until(const struct single *single, struct moment until)
 {
     return moment_min(until, moment_plus(loop_now(single->loop), single->retry_time));
@@ -82,6 +83,7 @@ static void close_single(struct store *base)
     free(single);
 }
 
+/* A node's store says that asking may be worthwhile: tells the listener. */
 static void node_poked(void *arg)
 {
     struct single *single = arg;
@@ -89,8 +91,8 @@ static void node_poked(void *arg)
     store_changed(&single->base);
 }
 
-/* Takes a grant by message. A request that is under way finds what was handed over, and asks where
- * the key is now. */
+/* Takes a grant by message from a node's store. If a request is under way, that one finds out, and
+ * asks where the key is now. */
 static void node_handed(void *arg, const struct answer *grant)
 {
     struct single *single = arg;
@@ -99,6 +101,7 @@ static void node_handed(void *arg, const struct answer *grant)
         store_granted(&single->base, grant);
 }
 
+/* Opens the store ("open" of a store_kind). NULL with a message in "fault". */
 static struct store *open_cluster(struct loop *loop, const struct store_address *address,
                                   char *fault, size_t size)
 {
@@ -131,7 +134,7 @@ static const char *parse_url(struct url *url, char *rest)
     return path && *path ? "has a path (a cluster has one database only)" : NULL;
 }
 
-/* Whether the lock's key and "name" are in one slot. */
+/* Whether the lock's key and "name" are in one slot ("beside" of a store_kind). */
 static bool shares_slot(const char *prefix, const char *key, const char *name)
 {
     return cluster_slot_of_key(prefix, key) == cluster_slot(name);

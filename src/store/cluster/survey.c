@@ -38,6 +38,7 @@ static void finish_survey(struct cluster_survey *survey, const struct answer *an
 
 /* -- what a node says -------------------------------------------------------------------------- */
 
+/* Keeps what a node reports of a lock, until all have reported. */
 static void keep_view(void *arg, const struct lock_view *view)
 {
     struct cluster_survey *survey = arg;
@@ -45,8 +46,8 @@ static void keep_view(void *arg, const struct lock_view *view)
     lock_views_add(&survey->views, view);
 }
 
-/* A master has answered a part. The survey begins anew as long as "retry_until" says and no longer:
- * the nodes that are there would answer again and again. */
+/* A master has answered a part: the survey has more time for the next. retry_until is not put off,
+ * as a survey that begins anew has the masters that are there answer again and again. */
 static void on_progress(void *arg)
 {
     struct cluster_survey *survey = arg;
@@ -56,6 +57,7 @@ static void on_progress(void *arg)
         survey->operation.survey->heard(survey->operation.survey->heard_arg);
 }
 
+/* A master has listed a key that has moved to another node: asks about it later, where it is. */
 static void take_moved(void *arg, const char *key)
 {
     struct cluster_survey *survey = arg;
@@ -67,8 +69,8 @@ static void take_moved(void *arg, const char *key)
 
 static void on_answer(void *arg, const struct answer *answer);
 
-/* Asks the next master for the locks of the globs; after these, asks about the next key at its
- * node. */
+/* Asks the next master for the locks of the globs; after the masters, asks about the next key at
+ * its node; after all keys, reports what was found. */
 static void ask_next(struct cluster_survey *survey)
 {
     struct survey_request *part = &survey->part;
@@ -107,8 +109,8 @@ static void ask_next(struct cluster_survey *survey)
 
 static void map_read(void *arg, const struct answer *answer);
 
-/* A node is gone, and another one may have its slots: forgets all that masters have answered, and
- * asks those of the map as it is then. */
+/* A master is gone, and another node may have its slots by now: forgets all that masters have
+ * answered, reads the map again, and asks the masters that are in it. */
 static void begin_anew(struct loop_timer *timer)
 {
     struct cluster_survey *survey = timer->owner;
@@ -119,7 +121,8 @@ static void begin_anew(struct loop_timer *timer)
     cluster_read_map(survey->cluster, survey->operation.until, map_read, survey);
 }
 
-/* The answer of one master: asks the next one, or tries this one again. */
+/* Takes the answer of one node: asks the next one; or begins anew a little later, if a master fails
+ * that may be replaced; or ends the survey. */
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;
@@ -140,7 +143,8 @@ static void on_answer(void *arg, const struct answer *answer)
     }
 }
 
-/* The map is known: asks its masters, one after the other. */
+/* The map was read: asks its masters, one after the other; or the survey fails as the reading
+ * has. */
 static void map_read(void *arg, const struct answer *answer)
 {
     struct cluster_survey *survey = arg;

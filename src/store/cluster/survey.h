@@ -5,9 +5,9 @@
 
 struct cluster_survey;
 
-/* Starts a VERB_SURVEY: every master is asked for its locks, and for a key that is named, the node
- * that has it. Borrows all of it. A node that is missing is asked again until
- * "retry_until". */
+/* Starts a VERB_SURVEY, which ends with the operation's "done": every master is asked for its
+ * locks, and for a key that is named, the node that has it. Borrows the request. A node that is
+ * missing is asked again until "retry_until". */
 struct cluster_survey *cluster_survey_start(struct loop *loop, struct cluster *cluster,
                                             const char *prefix, const struct operation *operation,
                                             struct moment retry_until);
