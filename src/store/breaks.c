@@ -9,6 +9,7 @@
 /* The step of backoff_pause() for the first repeated break, which is told after 200 to 400 ms. */
 #define BREAKS_LEAST 3
 
+/* The pause is over, or the loop has turned after breaks_soon(). */
 static void on_due(struct loop_timer *timer)
 {
     struct breaks *breaks = timer->owner;

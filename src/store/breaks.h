@@ -17,7 +17,7 @@ struct breaks {
 void breaks_init(struct breaks *breaks, struct loop *loop, void (*tell)(void *arg), void *arg);
 /* A connection is up from now on. */
 void breaks_up(struct breaks *breaks);
-/* The connection broke: calls "tell", or will do so after a pause. */
+/* The connection broke: calls "tell" at once, or if it was not steady, after a pause that grows. */
 void breaks_down(struct breaks *breaks);
 /* Calls "tell" when the loop turns. */
 void breaks_soon(struct breaks *breaks);

@@ -153,7 +153,7 @@ void answer_keep(struct kept_answer *kept, const struct answer *answer)
 
 void store_note_failure(struct answer *told, const struct answer *latest)
 {
-    bool first = told->cause == CAUSE_NONE, found = !first && !told->nowhere;
+    bool first = told->cause == CAUSE_NONE, found = !first && !told->nowhere; /* found: a host */
     bool explained = !first && told->cause != CAUSE_UNREACHABLE;
 
     if (!explained || latest->cause != CAUSE_UNREACHABLE)
@@ -163,7 +163,7 @@ void store_note_failure(struct answer *told, const struct answer *latest)
 
 char *store_print_grace(int64_t grace_ms, char *out, size_t size)
 {
-    int64_t seconds = (grace_ms + 999) / 1000;
+    int64_t seconds = (grace_ms + 999) / 1000; /* rounded up */
 
     snprintf(out, size, "the server may have lost locks; it grants nothing new for another %s",
              DURATION_TEXT((seconds > 0 ? seconds : 1) * NS_PER_SEC));

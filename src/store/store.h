@@ -289,16 +289,18 @@ struct kept_answer {
     struct revocation revoked;
 };
 
-/* Copies the answer, and what it points to. */
+/* Copies the answer, and what it points to, into *kept. */
 void answer_keep(struct kept_answer *kept, const struct answer *answer);
 
 typedef void store_done(void *arg, const struct answer *answer);
 
 /* Returns the kind of the store; of several URLs, a quorum. */
 const struct store_kind *store_kind_of(const struct store_address *address);
+/* Whether that kind has the ability. */
 bool store_can(const struct store_address *address, enum store_ability ability);
 
-/* Opens nothing yet: the first operation connects. NULL with a message in "fault". */
+/* Returns a store for store_close(), which connects with its first operation. NULL with a message
+ * in "fault". */
 struct store *store_open(struct loop *loop, const struct store_address *address, char *fault,
                          size_t size);
 /* Ends connections; an operation under way does not complete any more. */
@@ -437,6 +439,7 @@ struct operation {
     void *arg;
 };
 
+/* Starts an operation, which is copied; it completes later, by "done". */
 void store_start(struct store *store, const struct operation *operation);
 
 enum release_sent {
@@ -481,10 +484,11 @@ struct store_ops {
     enum release_sent (*release_nowait)(struct store *, const struct release_request *);
 };
 
-/* For a store: tells its listener. The first two are callbacks as well, of which the store is the
- * argument or the timer's owner. */
+/* For a store: tells its listener, if there is one, that asking may be worthwhile ("poked"). Both
+ * are callbacks as well, of which the store is the argument or the timer's owner. */
 void store_changed(void *store);
 void store_changed_due(struct loop_timer *timer);
+/* The same for a grant by message ("handed"). */
 void store_granted(struct store *store, const struct answer *grant);
 
 /* Each store embeds it first. */

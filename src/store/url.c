@@ -13,9 +13,10 @@
 #define NO_SCHEME         "has no scheme (write redis://HOST or unix:///PATH)"
 #define SCHEME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789+.-"
 
-#define KNOWN "(rlock help options lists all)"
+#define KNOWN "(rlock help options lists all)" /* schemes */
 
-/* Prints the known scheme that is similar, or else where all are told. */
+/* Prints a hint behind an unknown scheme: the known one that is most similar, or else where all are
+ * told. */
 static void print_known(const char *scheme, char *out, size_t size)
 {
     size_t slips = SLIPS_MANY;
@@ -31,8 +32,8 @@ static void print_known(const char *scheme, char *out, size_t size)
     }
 }
 
-/* Words the fault of an unknown scheme; quotes the text before "://" only if it looks like one.
- * Returns out. */
+/* Words the fault of a URL with an unknown scheme, the text before "://", which is quoted only if
+ * it looks like one. Returns out. */
 static const char *say_unknown(const char *scheme, char *out, size_t size)
 {
     size_t length = strspn(scheme, SCHEME_CHARACTERS);
@@ -50,28 +51,29 @@ static const char *say_unknown(const char *scheme, char *out, size_t size)
     return out;
 }
 
-/* Either word may be NULL. */
+/* Whether the scheme is one of two words, either of which may be NULL. */
 static bool is_either(const char *scheme, const char *one, const char *other)
 {
     return (one && strcmp(scheme, one) == 0) || (other && strcmp(scheme, other) == 0);
 }
 
-/* Finds the kind of a URL's scheme, and whether that means TLS; NULL: there is none. "rest" is what
- * follows "SCHEME://", NULL where the address is "SCHEME:". */
+/* Returns the kind of a URL's scheme, and in *tls whether that means TLS; NULL: there is none.
+ * "rest" is what follows "SCHEME://", NULL where the address is "SCHEME:". */
 static const struct store_kind *find_kind(const char *scheme, const char *rest, bool *tls)
 {
     *tls = false;
     for (size_t i = 0; stores[i]; i++) {
         *tls = is_either(scheme, stores[i]->secure, stores[i]->secure_alias);
         bool plain = is_either(scheme, stores[i]->scheme, stores[i]->alias);
-        if ((*tls || plain) && !stores[i]->parse == !rest && !stores[i]->is_bare)
+        bool has_rest = stores[i]->parse != NULL;
+        if ((*tls || plain) && has_rest == (rest != NULL) && !stores[i]->is_bare)
             return stores[i];
     }
     return NULL;
 }
 
-/* Finds the kind of store of "SCHEME:REST", where REST may contain "://". NULL: the text has
- * another form. */
+/* Returns the kind of store of "SCHEME:REST", where REST may contain "://", and *rest within the
+ * text. NULL: the text has another form. */
 static const struct store_kind *find_bare(char *text, char **rest)
 {
     size_t length = strcspn(text, ":");
@@ -86,7 +88,8 @@ static const struct store_kind *find_bare(char *text, char **rest)
     return NULL;
 }
 
-/* Cuts the text behind the scheme. False if it has none. */
+/* Cuts the text behind the scheme; *rest: what follows "SCHEME://", NULL for "SCHEME:". False if it
+ * has no scheme. */
 static bool split_scheme(char *text, char **rest)
 {
     char *mark = strstr(text, "://");
@@ -100,7 +103,8 @@ static bool split_scheme(char *text, char **rest)
     return mark;
 }
 
-/* Returns what is wrong with url->text, NULL if nothing is; "words" is room for it. */
+/* Reads url->text into the other members. Returns what is wrong with it, NULL if nothing is;
+ * "words" is room for that. */
 static const char *read_parts(struct url *url, char *words, size_t size)
 {
     char *rest;
@@ -153,9 +157,8 @@ char *url_print(const struct url *url, char *out, size_t size)
     return out;
 }
 
-/* Finds the password in a URL. Where url_parse() refuses the text, a '/' within the password may be
- * the reason, or the scheme has rules of its own: then all up to the very last '@' counts, rather
- * too much than too little. */
+/* Where url_parse() refuses the text, a '/' within the password may be the reason, or the scheme
+ * has rules of its own: then all up to the last '@' counts, rather too much than too little. */
 bool url_password_span(const char *text, size_t *start, size_t *length)
 {
     struct url url;
@@ -194,13 +197,14 @@ const char *urls_word(const char *text, size_t *length)
     return *length ? text : NULL;
 }
 
+/* Whether the word of that length looks like an address. */
 static bool is_address(const char *word, size_t length)
 {
     return memmem(word, length, "://", strlen("://")) != NULL;
 }
 
-/* Finds where an address and what follows it end, before the next one: a password with a blank in
- * it is wrong, but not to be shown either. Returns the end, without white space. */
+/* Returns where an address (the word of that length) and the words behind it end, before the next
+ * address: a password with a blank in it is wrong, but not to be shown either. */
 static const char *end_of_address(const char *word, size_t length)
 {
     const char *end = word + length;
@@ -250,6 +254,7 @@ char *urls_show(const char *text, char out[URLS_SHOWN_SIZE])
     return out;
 }
 
+/* Whether both texts are equal, or both NULL. */
 static bool same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;

@@ -26,7 +26,7 @@ const char *url_take_number(const char *text, int least, int most, int *out, con
     return NULL;
 }
 
-/* Decodes in place. The decoded text is never longer. */
+/* The decoded text is never longer, so it has room. */
 const char *url_decode(char *start, const char *end)
 {
     size_t length = (size_t)(end - start);
@@ -39,8 +39,8 @@ const char *url_decode(char *start, const char *end)
     return NULL;
 }
 
-/* Whether a wrong port is rather a password with a '/'. A '/' ends the host, so that what stands
- * before one in a password looks like a port. */
+/* Whether what looks like HOST:PORT/PATH is rather USER:PASSWORD@HOST with a '/' in the PASSWORD:
+ * there is an '@' behind the '/', and what stands before that is not a port. */
 static bool has_slash_in_password(const char *text)
 {
     size_t host = strcspn(text, "/");
@@ -71,8 +71,9 @@ const char *url_take_userinfo(struct url *url, char **rest)
     return NULL;
 }
 
-/* Checks what stands in brackets: An IPv6 address, with a zone as in fe80::1%25eth0 (RFC 6874) or,
- * as people paste it, fe80::1%eth0; getaddrinfo() wants the bare '%'. */
+/* Checks what stands in brackets, in place: an IPv6 address, with a zone as in fe80::1%25eth0 (RFC
+ * 6874) or, as people paste it, fe80::1%eth0; getaddrinfo() wants the bare '%'. Returns what is
+ * wrong with the URL, or NULL. */
 static const char *check_ipv6(char *host)
 {
     char *zone = host + strspn(host, DIGITS "abcdefABCDEF:.");
@@ -89,7 +90,7 @@ static const char *check_ipv6(char *host)
     return NULL;
 }
 
-/* Why the name of a host is wrong, behind the name of the URL; NULL: it is right. */
+/* Returns what is wrong with the URL where this is its host; NULL: nothing. */
 static const char *check_name(const char *host)
 {
     if (*host == '\0')
@@ -103,7 +104,7 @@ const char *url_take_host(struct url *url, char *text, int default_port)
 {
     struct url_host *to = &url->hosts[url->host_count++];
     bool bracket = *text == '[';
-    char *host = text + bracket;
+    char *host = bracket ? text + 1 : text;
     char *end = host + strcspn(host, bracket ? "]" : ":");
     char *port = end;
     const char *fault;
@@ -181,7 +182,6 @@ const char *url_take_path(struct url *url, char *text, char **query)
 
 /* -- printing -------------------------------------------------------------------------------- */
 
-/* Appends text to the URL, with %XX for "special" and what no URL may have. */
 void url_append_encoded(const char *text, const char *special, char *out, size_t size)
 {
     size_t used = strlen(out);
@@ -193,7 +193,7 @@ void url_append_hosts(const struct url *url, char *out, size_t size)
 {
     for (size_t i = 0; i < url->host_count; i++) {
         const struct url_host *host = &url->hosts[i];
-        int address = (int)strcspn(host->name, "%");
+        int address = (int)strcspn(host->name, "%"); /* its length, without a zone */
         const char *zone = host->name[address] ? host->name + address + 1 : NULL;
         text_append(out, size, "%s", i ? "," : "");
         if (strchr(host->name, ':'))

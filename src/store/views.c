@@ -8,6 +8,7 @@
 #include "lock/key.h"
 #include "store/store.h"
 
+/* Returns a copy of "count" elements of "size" bytes each, which the caller frees; NULL for 0. */
 static const void *copy_array(const void *array, size_t count, size_t size)
 {
     if (count == 0)
@@ -82,6 +83,7 @@ void lock_views_sort(struct lock_views *views)
         qsort(views->views, views->count, sizeof *views->views, by_key);
 }
 
+/* Frees what a view of a list points to: each view there has copies of its own. */
 static void drop_view(const struct lock_view *view)
 {
     free((void *)(uintptr_t)view->key);
@@ -141,6 +143,7 @@ bool survey_wants(const struct survey_request *request, const char *key)
     return request->pattern_count == 0;
 }
 
+/* Whether the lock is held, waited for or paused, or the latch exists. */
 static bool is_in_use(const struct lock_view *view)
 {
     return view->holder_count || view->waiter_count || view->pause.owner[0] || view->latch.number;

@@ -11,12 +11,13 @@ struct lock_views {
     size_t count;
 };
 
+/* Adds a copy of the view, with all that it points to. */
 void lock_views_add(struct lock_views *views, const struct lock_view *view);
-/* Puts the waiters of a view behind those of the first one. */
+/* Puts copies of the waiters of "more" behind those of the first view of the list. */
 void lock_views_add_waiters(struct lock_views *views, const struct lock_view *more);
 /* Puts the waiters of each view into the order of their turns; equals stay as they are. */
 void lock_views_order_waiters(struct lock_views *views);
-/* By key, byte by byte. */
+/* Sorts by key, byte by byte. */
 void lock_views_sort(struct lock_views *views);
 /* Returns those of one key from that one on, of a list that is sorted; borrowed. */
 struct lock_views lock_views_of_key(const struct lock_views *views, size_t from);
@@ -25,6 +26,7 @@ bool lock_views_match(const struct lock_views *views, const char *glob);
 /* Reports them to the request's "each", sorted by key, each key once; of those that are not in use,
  * only what the request names, unless it asks for "idle" ones. */
 void lock_views_report(struct lock_views *views, const struct survey_request *request);
+/* Removes the views of that key. */
 void lock_views_remove(struct lock_views *views, const char *key);
 /* Empties it. */
 void lock_views_free(struct lock_views *views);

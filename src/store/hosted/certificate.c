@@ -24,6 +24,7 @@ static const char pg_request[8] = "\0\0\0\x08\x04\xd2\x16\x2f";
 static const char my_request[36] = "\x20\0\0\x01\0\x8a\x08\0\0\0\0\x01\x2d";
 #define MY_HEAD_SIZE 4
 
+/* One look at the certificates of a server. */
 struct look {
     const struct url *url;
     const struct sql_dialect *dialect;
@@ -40,13 +41,15 @@ struct look {
     size_t fault_size;
 };
 
+/* Ends the look without certificates, for that reason. */
 static void end_look(struct look *look, const char *fault)
 {
     snprintf(look->fault, look->fault_size, "%s", fault);
     loop_stop(look->loop);
 }
 
-/* Connects to the host's next address. A database first speaks plainly, and begins TLS when it was
+/* Connects to the host's next address; fault: what was wrong with the one before, with which the
+ * look ends if there is no next one. A database first speaks plainly, and begins TLS when it was
  * asked for it (look->asked); etcd begins with it. */
 static void connect_next(struct look *look, const char *fault)
 {
@@ -61,8 +64,8 @@ static void connect_next(struct look *look, const char *fault)
         connect_next(look, strerror(errno));
 }
 
-/* The connection is up, with a certificate if it is over TLS, which is all that is wanted. A plain
- * one asks PostgreSQL for TLS; MySQL speaks first. */
+/* The connection is up, and TLS if it was begun: then its certificates are all that is wanted. A
+ * plain connection asks PostgreSQL for TLS; MySQL speaks first. */
 static void on_connected(void *arg)
 {
     struct look *look = arg;
@@ -75,8 +78,8 @@ static void on_connected(void *arg)
         stream_send(look->stream, pg_request, sizeof pg_request);
 }
 
-/* Takes the server's greeting, and asks for TLS by its protocol; then the stream
- * begins the handshake. */
+/* Takes what a database server says before TLS, until that is complete: PostgreSQL's one letter,
+ * or MySQL's greeting, after which it is asked for TLS. Then the stream begins the handshake. */
 static void on_received(void *arg, const char *bytes, size_t size)
 {
     struct look *look = arg;
@@ -85,7 +88,7 @@ static void on_received(void *arg, const char *bytes, size_t size)
     const unsigned char *head = (const unsigned char *)look->heard.text;
     size_t greeting = look->dialect->is_mysql ? MY_HEAD_SIZE : 1; /* in front of TLS */
     if (look->dialect->is_mysql && look->heard.size >= MY_HEAD_SIZE)
-        greeting += head[0] | (size_t)head[1] << 8;
+        greeting += head[0] | (size_t)head[1] << 8; /* the length of the packet behind the head */
     if (look->asked || look->heard.size < greeting)
         return;
     look->asked = true;
@@ -98,11 +101,13 @@ static void on_received(void *arg, const char *bytes, size_t size)
     stream_secure(look->stream, look->tls, look->url->hosts[0].name);
 }
 
+/* The connection has failed: tries the next address. */
 static void on_broken(void *arg, const char *why)
 {
     connect_next(arg, why);
 }
 
+/* The host's name was looked up: tries its addresses, or ends with the fault if there are none. */
 static void on_resolved(void *arg, int count, const char *fault)
 {
     (void)count;

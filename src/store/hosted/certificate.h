@@ -10,7 +10,8 @@
 struct sql_dialect;
 struct tls_expiry;
 
-/* Looks at those of the URL's first host, which speaks TLS, for less than connect_timeout. dialect:
- * of the database there; NULL: TLS begins at once. False with the reason in "fault". */
+/* Looks at the certificates of the URL's first host, which speaks TLS, for less than
+ * connect_timeout. dialect: of the database there; NULL: TLS begins at once. Returns true with
+ * *expiry set, or false with the reason in "fault". Blocks. */
 bool certificate_look(const struct store_address *address, const struct sql_dialect *dialect,
                       struct tls_expiry *expiry, char *fault, size_t size);

@@ -24,7 +24,7 @@
 #define READS     5
 #define ASK_NS    (5 * NS_PER_SEC)
 #define TEST_NS   (55 * NS_PER_SEC) /* of a driver: less than a host gives itself */
-#define AHEAD_MAX 1000              /* ms */
+#define AHEAD_MAX 1000              /* ms, of the server's clock */
 /* A replica that a commit waits for as long as that has all that is acknowledged, whenever somebody
  * decides on a failover. */
 #define SEMI_SYNC_LEAST_MS (24 * 60 * 60 * 1000)
@@ -33,6 +33,7 @@
  * its next renewal. */
 #define LOSES "loses the latest locks, and two commands run until the holder notices, within %s"
 
+/* The examination of one server. */
 struct probe {
     const struct checkup_plan *plan;
     bool among_hosts; /* the URL has several, of which one takes the locks */
@@ -52,7 +53,8 @@ struct probe {
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-/* Takes the row that a question has for an answer, as up to four texts; later ones stay empty. */
+/* Takes the row that a question has for an answer, as up to four texts, or why there is none, and
+ * ends the wait for it (redis_session_events.done). */
 static void take_replies(void *arg, redisReply *const *replies, size_t count,
                          const struct answer *failure)
 {
@@ -78,11 +80,11 @@ static void take_replies(void *arg, redisReply *const *replies, size_t count,
     loop_stop(probe->loop);
 }
 
-/* Asks the host for one row, over that session. Returns whether it answered in time; the values are
- * the probe's. A test of a driver takes longer than a statement. */
+/* Asks the host of that session for one row: the answer to an SQL statement, or to a test. Returns
+ * whether it came in time (probe->values); false: why, in probe->failure. */
 static bool ask_by(struct probe *probe, struct redis_session *session, const char *sql)
 {
-    int64_t most = probe->dialect ? ASK_NS : TEST_NS;
+    int64_t most = probe->dialect ? ASK_NS : TEST_NS; /* a driver's test takes longer */
 
     probe->asked = session;
     REDIS_SESSION_ADD(session, "SQL", sql);
@@ -90,21 +92,25 @@ static bool ask_by(struct probe *probe, struct redis_session *session, const cha
     return answer_await(probe->loop, &probe->failure) && !probe->failed;
 }
 
+/* Asks the first host, as ask_by() does. */
 static bool ask_sql(struct probe *probe, const char *sql)
 {
     return ask_by(probe, probe->session, sql);
 }
 
+/* Returns an empty text for statements about this database's tables. The caller frees its "out". */
 static struct sql_text text_of(const struct probe *probe)
 {
     return (struct sql_text){.dialect = probe->dialect, .table = probe->plan->address->urls->table};
 }
 
+/* Whether the ith value of the latest answer is that. */
 static bool value_is(const struct probe *probe, size_t i, const char *value)
 {
     return strcmp(probe->values[i], value) == 0;
 }
 
+/* Adds a finding about this server; advice: "": there is none. */
 static void add_finding(struct probe *probe, const char *check, enum level level, const char *text,
                         const char *advice)
 {
@@ -121,7 +127,7 @@ static void judge_finding(struct probe *probe, const char *check, bool fine, con
 
 /* -- common to all ------------------------------------------------------------------ */
 
-/* Measures how long the shortest question takes. */
+/* Measures how long the shortest question takes, some times, and adds a finding about it. */
 static void check_ping(struct probe *probe)
 {
     int64_t took[PINGS];
@@ -149,6 +155,7 @@ static void check_clock(struct probe *probe)
     int64_t before = clock_wall();
     if (!ask_sql(probe, sql) || !decimal_parse(probe->values[0], 0, INT64_MAX, &us))
         return;
+    /* The server looked at its clock in the middle of the question, as far as is known. */
     int64_t ahead = us / 1000 - (before + (clock_wall() - before) / 2) / NS_PER_MS;
     probe->server->figures.ahead_ms = ahead;
     if (ahead > AHEAD_MAX || ahead < -AHEAD_MAX)
@@ -184,8 +191,8 @@ static void check_reads(struct probe *probe)
             "connect by an address that leads to the server that takes the writes only");
 }
 
-/* Returns whether it takes locks. by_default: a query whose answer is "on" or "1" where new
- * transactions only read. */
+/* Returns whether the server takes locks, and adds a finding if not. by_default: a query whose
+ * answer is "on" or "1" where new transactions only read. */
 static bool check_role(struct probe *probe, const char *by_default)
 {
     bool writes = ask_sql(probe, "START TRANSACTION READ WRITE") && ask_sql(probe, "COMMIT");
@@ -234,7 +241,8 @@ static bool user_may(struct probe *probe, size_t verb, const char *table)
     return done || probe->failure.cause != CAUSE_DENIED;
 }
 
-/* Adds "SELECT, DELETE on rlock_record" and the like. */
+/* Adds the rights that the user lacks on a table, as "SELECT, DELETE on rlock_record"; nothing if
+ * it lacks none. */
 static void add_lacks(struct probe *probe, const char *table, struct sql_text *lacks)
 {
     const char *between = lacks->out.size > 0 ? "; " : "";
@@ -251,8 +259,8 @@ static void add_lacks(struct probe *probe, const char *table, struct sql_text *l
         sql_add(lacks, " on @%s", table);
 }
 
-/* Tells which rights the user lacks on the tables. Returns whether it has all. The advice is the
- * statements that grant them. */
+/* Tells which rights the user lacks on the tables, with the statements that grant them as advice.
+ * Returns whether it has all. */
 static bool check_rights(struct probe *probe)
 {
     struct sql_text lacks = text_of(probe), grants = text_of(probe);
@@ -275,7 +283,8 @@ static bool check_rights(struct probe *probe)
     return fine;
 }
 
-/* Whether locks can be tried. */
+/* Tells whether the tables are there, and whether the user has its rights on them. Returns whether
+ * both is so. */
 static bool check_tables(struct probe *probe)
 {
     struct sql_text trial = text_of(probe);
@@ -283,6 +292,7 @@ static bool check_tables(struct probe *probe)
     sql_add(&trial, "%s", probe->dialect->probe);
     bool there = ask_sql(probe, trial.out.text);
     strbuf_free(&trial.out);
+    /* A right is refused only on what is there. */
     if (there || probe->failure.cause == CAUSE_DENIED) {
         const char *const *table = probe->dialect->tables;
         struct sql_text text = text_of(probe);
@@ -300,8 +310,9 @@ static bool check_tables(struct probe *probe)
 
 /* -- connections ------------------------------------------------------------------------------- */
 
-/* Tells whether there is room for more connections. All in decimal; "own": how many of them this
- * user may have, if that is less. */
+/* Tells whether there is room for more connections: how many are taken, how many there can be at
+ * most, and how many this user may have, as decimal texts. A text that is not a number that counts
+ * is not known; own: then there is no such limit. */
 static void tell_connections(struct probe *probe, const char *taken, const char *most,
                              const char *own)
 {
@@ -312,7 +323,7 @@ static void tell_connections(struct probe *probe, const char *taken, const char 
         return;
     if (decimal_parse(own, 1, INT64_MAX, &limit_of_user))
         snprintf(of_user, sizeof of_user, "; this user may have %" PRId64, limit_of_user);
-    bool scarce = used > limit / 5 * 4;
+    bool scarce = used > limit / 5 * 4; /* 80 % */
     diagnosis_add(&probe->server->diagnosis, "connections", scarce ? LEVEL_WARNING : LEVEL_FINE,
                   scarce ? "raise max_connections, or the threads of a pool: each holder and each "
                            "waiter takes one"
@@ -404,9 +415,8 @@ static void check_pg_schemas(struct probe *probe)
     strbuf_free(&text.out);
 }
 
-/* Tells whether a pooler is between this host and the server. A pooler may give each statement to
- * another session: then two connections have one, or one has two. It may give them to each session
- * in turn: of two in turn the same one answers every second statement. */
+/* Tells whether a pooler is between this host and the server, which may give each statement to
+ * another session: then two connections have one, or one has two. */
 static void check_pg_pooler(struct probe *probe)
 {
     static const char session[] = "SELECT pg_backend_pid()";
@@ -416,6 +426,7 @@ static void check_pg_pooler(struct probe *probe)
     snprintf(first, sizeof first, "%s", probe->values[0]);
     asked = asked && ask_by(probe, probe->other, session);
     snprintf(others, sizeof others, "%s", probe->values[0]);
+    /* Twice: where two sessions take turns, every second statement has the same one. */
     for (int i = 0; i < 2; i++) {
         asked = asked && ask_sql(probe, session);
         stays = stays && value_is(probe, 0, first);
@@ -428,13 +439,12 @@ static void check_pg_pooler(struct probe *probe)
                   "connect to the server itself, or pool sessions");
 }
 
-/* Checks a PostgreSQL server. Of several hosts, one that takes no writes is none to check
- * further. */
+/* Checks a PostgreSQL server, one finding after the other. */
 static void check_postgresql(struct probe *probe)
 {
     if (!check_role(probe, "SELECT current_setting('default_transaction_read_only')") &&
         probe->among_hosts)
-        return;
+        return; /* another one of the hosts is to take the locks */
     check_pg_replicas(probe);
     check_pg_durability(probe);
     if (ask_sql(probe, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
@@ -451,7 +461,8 @@ static void check_postgresql(struct probe *probe)
 /* -- MySQL and MariaDB ------------------------------------------------------------------------- */
 
 /* Tells whether a MySQL session is strict, as rlock makes it: otherwise a value that is too long is
- * cut, not refused. */
+ * cut, not refused. takes_locks: the answer of check_role(), to warn of a server where only this
+ * user can write. */
 static void check_my_mode(struct probe *probe, bool takes_locks)
 {
     if (!ask_sql(probe, "SELECT @@SESSION.sql_mode, " MY_READ_ONLY))
@@ -482,8 +493,8 @@ static const char *semi_sync(struct probe *probe, const char *kind, const char *
     return ask_sql(probe, sql) ? probe->values[1] : "";
 }
 
-/* Tells whether commits wait for a replica. The server waits for a replica with each commit; but
- * where it may do without one, it tells no client that it does. */
+/* Tells whether each commit waits for a replica: for as long as it takes, and before others see it.
+ * Where it may do without one, it tells no client that it does. */
 static void judge_my_replicas(struct probe *probe)
 {
     struct diagnosis *diagnosis = &probe->server->diagnosis;
@@ -571,8 +582,8 @@ static void check_my_wake_up(struct probe *probe)
         "connect to the server itself, or pool sessions");
 }
 
-/* Tells what a MySQL server may lose in a crash. With a binary log, what is not there after a crash
- * is rolled back. */
+/* Tells what a MySQL server may lose in a crash. With a binary log (log_bin), what that lacks after
+ * a crash is rolled back. */
 static void check_my_durability(struct probe *probe)
 {
     struct sql_text text = text_of(probe);
@@ -632,7 +643,7 @@ static void check_mysql(struct probe *probe)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Tells why the server could not be asked. */
+/* Adds the finding that the server could not be asked, and why (probe->failure). */
 static void tell_unreached(struct probe *probe)
 {
     struct checked_server *server = probe->server;
@@ -643,14 +654,14 @@ static void tell_unreached(struct probe *probe)
     diagnosis_hint(&server->diagnosis, probe->failure.hint);
 }
 
-/* Looks at the certificates of each host, and reports when the one ends that ought to be renewed
- * first; where no host shows any, why. */
+/* Looks at the certificates of each host, and adds a finding about the one that ought to be renewed
+ * first, or why no host shows any. */
 static void check_certificates(struct probe *probe)
 {
     const struct url *all = probe->plan->address->urls;
     struct store_address address = *probe->plan->address;
     struct url url = *all;
-    struct tls_expiry first = {0}, one;
+    struct tls_expiry first = {0}, one; /* whose NULL: none was seen yet */
     char fault[SAID_SIZE] = "";
 
     address.urls = &url;
@@ -679,8 +690,8 @@ static void check_encryption(struct probe *probe)
         check_certificates(probe);
 }
 
-/* Fills in probe->server. One that does not answer its first query has the failure as
- * its only finding. */
+/* Examines a database server: fills in probe->server. One that does not answer its first query has
+ * the failure as its only finding. */
 static void examine_server(struct probe *probe)
 {
     struct checked_server *server = probe->server;
@@ -711,6 +722,7 @@ static void examine_server(struct probe *probe)
 
 /* -- etcd, drivers ----------------------------------------------------------------------------- */
 
+/* Returns the level that a host names so; one that is not known is the worst. */
 static enum level level_of(const char *word)
 {
     return strcmp(word, "fine") == 0      ? LEVEL_FINE
@@ -719,8 +731,8 @@ static enum level level_of(const char *word)
                                           : LEVEL_UNFIT;
 }
 
-/* Has the host do these tests, and takes the findings. The host does the tests (host/driver_kit,
- * host/etcd_doctor). Behind a lie, no more of them tell anything. */
+/* Has the host do these tests (host/driver_kit, host/etcd_doctor), and takes a finding from each:
+ * its level, a text, and advice. After one that is unfit, the others would tell nothing. */
 static void examine_by_host(struct probe *probe, const char *const *tests)
 {
     const struct store_address *address = probe->plan->address;
@@ -750,12 +762,14 @@ static void examine_by_host(struct probe *probe, const char *const *tests)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Examines the server, or the one of several, that the URL leads to. */
+/* Examines the server that the URL leads to; tests: those that its host does, or NULL. False with a
+ * message in "fault": the examination could not be begun. */
 static bool check_url(struct probe *probe, const struct url *url, const char *const *tests,
                       struct checkup *checkup, char *fault, size_t size)
 {
     static const struct redis_session_events events = {.done = take_replies};
     struct store_address address = *probe->plan->address;
+    /* The plan with this URL in place of the whole one. */
     const struct checkup_plan plan = {&address, probe->plan->lease}, *whole = probe->plan;
 
     address.urls = url;
@@ -818,7 +832,7 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
 }
 
 /* Checks each host of the URL by itself, and then all of them: whether there is one that takes
- * locks, and only one. False, with a fault: the check could not be begun. */
+ * locks, and only one. False with a message in "fault": the check could not be begun. */
 static bool check_hosts(struct probe *probe, const struct url *all, struct checkup *checkup,
                         char *fault, size_t size)
 {

@@ -209,8 +209,8 @@ void sql_add_digits(struct sql_text *text, const void *bytes, size_t size)
     }
 }
 
-/* Adds the text as a literal: quotation marks are doubled, and so are backslashes, which MySQL
- * reads as escapes. */
+/* Adds a user's or a host's name in quotation marks: those within it are doubled, and so are
+ * backslashes, which MySQL reads as escapes. */
 static void add_quoted(struct sql_text *text, const char *word, size_t length)
 {
     const char *quote = text->dialect->grantee;
@@ -224,12 +224,11 @@ static void add_quoted(struct sql_text *text, const char *word, size_t length)
     strbuf_add(&text->out, quote, 1);
 }
 
-/* Adds the statement that lets a user use the ith table. In MySQL a user belongs to a host:
- * USER@HOST, or, without one, to any. */
+/* Adds the statement that lets a user use the ith table. */
 static void add_grant(struct sql_text *text, const char *user, size_t i)
 {
     sql_add(text, "GRANT SELECT, INSERT, UPDATE, DELETE ON @%s TO ", text->dialect->tables[i]);
-    /* In MySQL a user belongs to a host; without one, to any. */
+    /* In MySQL a user belongs to a host, USER@HOST; without one, to any. */
     const char *at = text->dialect->is_mysql ? strrchr(user, '@') : NULL;
     const char *host = at ? at + 1 : "%";
     add_quoted(text, user, at ? (size_t)(at - user) : strlen(user));

@@ -55,17 +55,17 @@ struct sql_text {
     unsigned commits;  /* so many are done once they are committed; 0: nothing is (src/host) */
 };
 
-/* "@record" becomes the name of that table, "rlock_record"; likewise any other word behind an
- * '@'. */
+/* Adds text as of printf(), in which "@record" becomes the name of that table, "rlock_record";
+ * likewise any other word behind an '@'. */
 void sql_add(struct sql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Ends a statement. */
 void sql_end(struct sql_text *text);
 /* Adds hexadecimal digits. */
 void sql_add_digits(struct sql_text *text, const void *bytes, size_t size);
 
-/* Adds statement number i of those that make the tables and, unless the user is NULL, give that
- * user its rights. False: no more statements. */
+/* Adds statement number i of those that make the tables, give the user its rights (NULL: none), and
+ * make the view. False: there is no such statement. */
 bool sql_add_schema(struct sql_text *text, const char *user, size_t i);
 
-/* Adds all statements that give the user its rights. */
+/* Adds all statements that give the user its rights, with "; " between them. */
 void sql_add_grants(struct sql_text *text, const char *user);

@@ -10,6 +10,7 @@
 #include "store/redis/store.h"
 #include "store/url_parts.h"
 
+/* Returns the dialect of the database that the URL, of one of these kinds, leads to. */
 static const struct sql_dialect *dialect_of(const struct url *url)
 {
     return url->kind == &postgresql_kind ? &sql_postgresql : &sql_mysql;
@@ -24,7 +25,10 @@ static const struct sql_dialect *dialect_of(const struct url *url)
 /* sun_path without its NUL, see unix(7), and what PostgreSQL calls its socket. */
 #define SOCKET_PATH_MAX (107 - 16)
 
-/* Letters, digits and _: each table's name is made of it. */
+/* Functions here that return text return what is wrong with the URL, words that follow it in a
+ * message, or NULL. */
+
+/* Takes ?table=, from which each table's name is made. */
 static const char *take_table(struct url *url, char *value)
 {
     size_t length =
@@ -38,7 +42,7 @@ static const char *take_table(struct url *url, char *value)
     return NULL;
 }
 
-/* Takes the path of a socket from a URL. The path fits into the address of a Unix socket. */
+/* Takes the path of a Unix socket from a URL, and decodes it in place. */
 static const char *take_socket(struct url *url, char *value)
 {
     const char *fault = url_decode(value, value + strlen(value));
@@ -51,7 +55,8 @@ static const char *take_socket(struct url *url, char *value)
     return fault;
 }
 
-/* Says what to write in place of a query that other programs take. */
+/* Returns what is wrong with a query of that name, which rlock does not take: what to write in
+ * place of one that other programs take. */
 static const char *refuse_query(const char *name, bool is_mysql)
 {
     static const struct {
@@ -76,7 +81,7 @@ static const char *refuse_query(const char *name, bool is_mysql)
                     : "has a query other than ?table=NAME or, without HOST, ?host=DIR&port=PORT";
 }
 
-/* Takes ?NAME=VALUE&... of a URL, in place. Returns what is wrong, or NULL. */
+/* Takes ?NAME=VALUE&... of a URL, in place; NULL: there is none. */
 static const char *take_query(struct url *url, char *query)
 {
     const char *socket = dialect_of(url)->socket, *fault = NULL;
@@ -100,7 +105,7 @@ static const char *take_query(struct url *url, char *query)
     return fault;
 }
 
-/* Why these hosts are wrong: one is there twice, and would be asked twice; NULL: they are right. */
+/* Refuses a host that is there twice, which would be asked twice. */
 static const char *refuse_twins(const struct url *url)
 {
     for (size_t i = 0; i < url->host_count; i++)
@@ -123,7 +128,8 @@ static const char *take_ends(struct url *url, char **rest, char **query)
     return fault;
 }
 
-/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?QUERY], or no host and a socket. */
+/* Parses [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?QUERY], or the same without a host
+ * and with a socket's path in the QUERY. */
 static const char *parse_url(struct url *url, char *rest)
 {
     int port = dialect_of(url)->port;
@@ -147,7 +153,7 @@ static const char *parse_url(struct url *url, char *rest)
     return url_decode(database, database + strlen(database));
 }
 
-/* The inverse of parsing it, without the password:
+/* The inverse of parse_url(), without the password:
  * HOSTS/DATABASE[?socket=PATH][&port=N][&table=NAME]. */
 static void print_url(const struct url *url, char *out, size_t size)
 {
@@ -173,8 +179,7 @@ static void print_url(const struct url *url, char *out, size_t size)
 /* The longest name of a driver's program, without its directory. */
 #define DRIVER_NAME_MAX 200
 
-/* Why a driver's argument is wrong, or NULL. It must not have a password, as every user of the host
- * sees it. */
+/* Checks a driver's argument. It must not have a password, as every user of the host sees it. */
 static const char *check_argument(const char *text)
 {
     const char *mark = strstr(text, "://"), *host = mark ? mark + 3 : text;
@@ -188,7 +193,8 @@ static const char *check_argument(const char *text)
     return NULL;
 }
 
-/* NAME[/REST]: no path leads out of the directories of drivers. */
+/* Parses exec:NAME[/REST]. The NAME has no '/', so that it cannot lead out of the directories of
+ * drivers. */
 static const char *parse_exec(struct url *url, char *rest)
 {
     size_t length =
@@ -202,6 +208,7 @@ static const char *parse_exec(struct url *url, char *rest)
     return check_argument(url->database);
 }
 
+/* The inverse of parse_exec(). */
 static void print_exec(const struct url *url, char *out, size_t size)
 {
     text_append(out, size, "%s%s%s", url->hosts[0].name, *url->database ? "/" : "", url->database);
@@ -217,6 +224,7 @@ static const char *parse_git(struct url *url, char *rest)
     return *rest ? check_argument(url->database) : "has no repository";
 }
 
+/* Prints what is behind "://", which url_print() has printed. */
 static void print_git(const struct url *url, char *out, size_t size)
 {
     text_append(out, size, "%s", strstr(url->database, "://") + strlen("://"));
@@ -226,7 +234,7 @@ static void print_git(const struct url *url, char *out, size_t size)
 
 #define ETCD_PORT 2379
 
-/* Takes ?margin= of an etcd URL. Returns why it is wrong, or NULL. */
+/* Takes ?margin= of an etcd URL. */
 static const char *take_margin(struct url *url, char *query)
 {
     char *value = query;
@@ -240,7 +248,7 @@ static const char *take_margin(struct url *url, char *query)
                : "has a ?margin= that is neither a duration nor \"never\"";
 }
 
-/* [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?margin=…]: the names of keys begin
+/* Parses [USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?margin=…]: the names of keys begin
  * with PREFIX/. */
 static const char *parse_etcd(struct url *url, char *rest)
 {
@@ -253,11 +261,11 @@ static const char *parse_etcd(struct url *url, char *rest)
         (fault = url_take_authority(url, &rest, &prefix)) ||
         (fault = url_take_hosts(url, rest, ETCD_PORT)))
         return fault;
-    url->database = prefix ? prefix : rest + strlen(rest);
+    url->database = prefix ? prefix : rest + strlen(rest); /* "" */
     return prefix ? url_decode(prefix, prefix + strlen(prefix)) : NULL;
 }
 
-/* The inverse of parsing it, without the password. */
+/* The inverse of parse_etcd(), without the password. */
 static void print_etcd(const struct url *url, char *out, size_t size)
 {
     url_append_hosts(url, out, size);
@@ -270,7 +278,8 @@ static void print_etcd(const struct url *url, char *out, size_t size)
 
 /* -- the kinds of store ------------------------------------------------------------------------ */
 
-/* Opens a store whose host's library does TLS itself, and cannot do all that rlock can. */
+/* Opens a store whose host's library does TLS itself, and takes not all settings of rlock's. NULL
+ * with a message in "fault". */
 static struct store *open_hosted(struct loop *loop, const struct store_address *address,
                                  char *fault, size_t size)
 {
@@ -284,8 +293,8 @@ static struct store *open_hosted(struct loop *loop, const struct store_address *
     return store_redis_open(loop, address, fault, size);
 }
 
-/* The ith statement that makes the tables, with rights for that user; NULL: there are no more. The
- * caller frees. */
+/* Returns the ith statement that makes the tables, with rights for that user (NULL: none), which
+ * the caller frees; NULL: there are no more. */
 static char *schema_statement(const struct store_address *address, const char *user, size_t i)
 {
     const struct url *url = address->urls;
@@ -296,6 +305,7 @@ static char *schema_statement(const struct store_address *address, const char *u
 
 static const char *const mirrors[] = {"shedlock", NULL};
 
+/* The next three are the "check" of these kinds: see hosted_check(). */
 static bool check_database(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                            size_t size)
 {

@@ -42,20 +42,22 @@
 
 /* -- the directory --------------------------------------------------------------------------- */
 
+/* Whether both describe one file. */
 static bool is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether the directory is for its owner, or for everybody, where others cannot replace what is in
- * it. Its mode says so to all processes alike. access(2) would not: a unit may see it read-only. */
+/* Whether this user may make a directory in that one, by its mode: it is sticky and open to all, or
+ * the user's own. The mode is the same for all processes; access(2) would not be: a unit may see
+ * the directory read-only. */
 static bool lets_in(const char *directory)
 {
     struct stat there;
 
     if (stat(directory, &there) != 0 || !S_ISDIR(there.st_mode))
         return false;
-    return (there.st_mode & 01003) == 01003 ||
+    return (there.st_mode & 01003) == 01003 || /* sticky, and others may write and enter */
            (there.st_uid == geteuid() && (there.st_mode & 0300) == 0300);
 }
 
@@ -77,8 +79,8 @@ static bool is_of_unit(const char *directory)
 }
 
 /* Whether this process has another directory of that name than the rest of its host, as far as it
- * may see: process 1 has the host's, if both have one root. In a container, or after chroot(2),
- * that is the host. */
+ * may see. Process 1 has the host's, if both have one root; otherwise, as in a container or after
+ * chroot(2), only a unit's directory is known to be another. */
 static bool is_private(const char *directory)
 {
     struct stat root, here, there;
@@ -90,20 +92,20 @@ static bool is_private(const char *directory)
     return stat(path, &there) == 0 && (stat(directory, &here) != 0 || !is_same(&here, &there));
 }
 
-/* The number of this user for the host, which is where process 1 is: in a user name space of its
- * own (unshare --map-root-user), a process has another one. That of geteuid() may be a library's
- * (fakeroot). False: this name space does not say (unshare --user), and has the same number for
- * many. */
+/* Finds the number of this user for the host, which is where process 1 is: in a user name space of
+ * its own (unshare --map-root-user), a process has another one. False: this name space does not say
+ * (unshare --user), and has the same number for many. */
 static bool user_of_host(unsigned *user)
 {
     char own[4096], first[4096];
 
-    *user = (unsigned)getauxval(AT_EUID);
+    *user = (unsigned)getauxval(AT_EUID); /* geteuid() may be a library's (fakeroot) */
     ssize_t got =
         file_read_small(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC), own, sizeof own);
     file_read_small(open("/proc/1/uid_map", O_RDONLY | O_CLOEXEC), first, sizeof first);
     if (got < 0 || (got > 0 && strcmp(own, first) == 0))
         return true;
+    /* Lines of: the first number inside, the first outside, how many. */
     for (const char *line = own; line && *line; line = strchr(line + 1, '\n')) {
         char *rest;
         unsigned long inside = strtoul(line, &rest, 10), outside = strtoul(rest, &rest, 10);
@@ -115,8 +117,8 @@ static bool user_of_host(unsigned *user)
     return false;
 }
 
-/* Chooses the place of users without a directory in the environment. False: this process may not
- * see it. */
+/* Chooses the place of users without a directory in the environment. False with a message in
+ * "fault": this process cannot know it, or does not see it. */
 static bool choose_shared(char *path, size_t size, char *fault, size_t fault_size)
 {
     const char *const parents[] = {"/run/lock", "/tmp"};
@@ -140,7 +142,8 @@ static bool choose_shared(char *path, size_t size, char *fault, size_t fault_siz
 }
 
 /* Chooses the same place for all commands of a user, whatever exists so far, and whatever one of
- * them may do: a command that looks elsewhere would have another lock. */
+ * them may do: a command that looks elsewhere would have another lock. False with a message in
+ * "fault". */
 static bool choose_place(struct local_place *place, char *fault, size_t size)
 {
     const char *session = getenv("XDG_RUNTIME_DIR");
@@ -212,7 +215,7 @@ bool local_make(struct local_place *place, char *fault, size_t size)
                  (long long)moment_now().ns);
         rename(place->directory, aside);
     }
-    mode_t mask = umask(077); /* the caller's may take away what its owner needs */
+    mode_t mask = umask(077); /* this process's may take away what the owner needs */
     bool made = mkdir(place->directory, 0700) == 0 || errno == EEXIST;
     umask(mask);
     if (!made) {
@@ -261,6 +264,7 @@ const char *local_server_words(pid_t server, char *words, size_t size)
     return words;
 }
 
+/* Waits for a moment between two looks at something. */
 static void pause_briefly(void)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
@@ -282,7 +286,7 @@ int local_hold(const struct local_place *place, int64_t timeout)
 }
 
 /* Waits for the local server to end, for so many ns. Returns whether it has. */
-static bool has_ended(const struct local_place *place, int64_t timeout)
+static bool await_end(const struct local_place *place, int64_t timeout)
 {
     struct moment end = moment_plus(moment_now(), timeout);
 
@@ -294,8 +298,9 @@ static bool has_ended(const struct local_place *place, int64_t timeout)
     return true;
 }
 
-/* Signals the server. The server's number may be another process's by the time that it is
- * signalled. A descriptor is the server's if the number still is when the descriptor is open. */
+/* Signals the server, if it runs and can be seen. Its number may be another process's by the time
+ * that it is signalled: a descriptor of the process is the server's if the number still is when the
+ * descriptor is open. */
 static void signal_server(const struct local_place *place, int signo)
 {
     pid_t pid = local_server(place);
@@ -311,7 +316,7 @@ static void signal_server(const struct local_place *place, int signo)
 bool local_end(const struct local_place *place, int64_t timeout)
 {
     signal_server(place, SIGTERM);
-    return has_ended(place, timeout);
+    return await_end(place, timeout);
 }
 
 bool local_force_end(const struct local_place *place, int64_t timeout)
@@ -319,15 +324,15 @@ bool local_force_end(const struct local_place *place, int64_t timeout)
     if (local_end(place, timeout))
         return true;
     signal_server(place, SIGKILL);
-    return has_ended(place, timeout);
+    return await_end(place, timeout);
 }
 
 /* -- does it answer? ------------------------------------------------------------------------- */
 
 enum state { STATE_DEAD, STATE_LOADING, STATE_UP };
 
-/* Whether the local server takes connections. A server that takes connections but is silent is left
- * to its clients to judge. */
+/* Returns the state of the server at the other end of the socket fd, by its answer to a PING. One
+ * that takes connections but is silent counts as up: its clients will judge that. */
 static enum state listen_to(int fd)
 {
     const struct timeval timeout = {.tv_sec = ANSWER_SEC};
@@ -337,13 +342,13 @@ static enum state listen_to(int fd)
     if (send(fd, "PING\r\n", 6, MSG_NOSIGNAL) != 6)
         return STATE_DEAD;
     ssize_t got = recv(fd, answer, sizeof answer - 1, 0);
-    if (got == 0 || (got < 0 && errno != EAGAIN))
+    if (got == 0 || (got < 0 && errno != EAGAIN)) /* EAGAIN: silent */
         return STATE_DEAD;
     return strncmp(answer, "-LOADING", 8) == 0 ? STATE_LOADING : STATE_UP;
 }
 
-/* Whether a server answers at the socket, and has loaded its data. Dead as well where it
- * cannot be asked. */
+/* Returns whether a server answers at the place's socket, and has loaded its data. DEAD as well
+ * where it cannot be asked. */
 static enum state state_of(const struct local_place *place)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -359,9 +364,9 @@ static enum state state_of(const struct local_place *place)
     return state;
 }
 
-/* Waits until the server answers; "pid" is its process, if it is a child. False if it ended or did
- * not answer in time. */
-static bool comes_up(const struct local_place *place, pid_t pid, int64_t timeout)
+/* Waits until the server answers, for "timeout" ns, and longer while it reads its data. pid: its
+ * process, if that is a child; 0: it is not. False if it ended or did not answer in time. */
+static bool await_answer(const struct local_place *place, pid_t pid, int64_t timeout)
 {
     struct moment end = moment_plus(moment_now(), timeout);
     enum state state;
@@ -378,7 +383,8 @@ static bool comes_up(const struct local_place *place, pid_t pid, int64_t timeout
 
 /* -- the program ------------------------------------------------------------------------- */
 
-/* Finds redis-server, or else valkey-server, along PATH, as an absolute path. */
+/* Finds redis-server, or else valkey-server, along PATH, as an absolute path. False: neither is
+ * there. */
 static bool find_program(char *path, size_t size)
 {
     static const char *const names[] = {"redis-server", "valkey-server"};
@@ -397,10 +403,10 @@ static bool find_program(char *path, size_t size)
     return false;
 }
 
-/* Gives the server its descriptors. Standard input is the file that says who the server is; a
- * record lock stays over exec, is not inherited by the children that rewrite its data, and would go
- * with any other descriptor of that file that is closed. The lock on its directory keeps
- * systemd-tmpfiles from cleaning it up as old. */
+/* Gives this process, which is about to become the server, its descriptors and locks. log: its
+ * output. Standard input is the file whose lock says who the server is: a record lock stays over
+ * exec, is not inherited by the children that rewrite its data, and would go with any other
+ * descriptor of that file that is closed. False with errno. */
 static bool take_descriptors(const struct local_place *place, int log)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -412,8 +418,8 @@ static bool take_descriptors(const struct local_place *place, int log)
         dup2(directory, DIRECTORY_FILENO) < 0)
         return false;
     kernel_close(DIRECTORY_FILENO + 1, -1);
-    fcntl(DIRECTORY_FILENO, F_SETFD, 0); /* it may have been that already */
-    flock(DIRECTORY_FILENO, LOCK_SH | LOCK_NB);
+    fcntl(DIRECTORY_FILENO, F_SETFD, 0); /* it may have had that number already, close-on-exec */
+    flock(DIRECTORY_FILENO, LOCK_SH | LOCK_NB); /* so that systemd-tmpfiles does not clean it up */
     return fcntl(STDIN_FILENO, F_SETLK, &lock) == 0 && fchdir(DIRECTORY_FILENO) == 0;
 }
 
@@ -436,10 +442,10 @@ static void be_unlimited(void)
         setpriority(PRIO_PROCESS, 0, 0);
 }
 
-/* Becomes redis-server, with all options that it needs. appendfsync no: each write is handed to the
- * kernel before it is answered, so a server that is killed loses nothing. With "everysec" it delays
- * writes while the disk is slow. A power failure loses locks, but also ends all their holders: they
- * were on this host. */
+/* Becomes redis-server, with all options that it needs, or ends with the reason in the log.
+ * appendfsync no: each write is handed to the kernel before it is answered, so a server that is
+ * killed loses nothing. With "everysec" it delays writes while the disk is slow. A power failure
+ * loses locks, but also ends all their holders: they were on this host. */
 __attribute__((noreturn)) static void become_server(const struct local_place *place, int log)
 {
     static const char *const options[][2] = {{"--port", "0"},
@@ -456,7 +462,7 @@ __attribute__((noreturn)) static void become_server(const struct local_place *pl
     char variable[8192];
     char *const environment[] = {variable, NULL};
 
-    memcpy(argv + 5, options, sizeof options);
+    memcpy(argv + 5, options, sizeof options); /* behind the five words that are there */
     snprintf(variable, sizeof variable, "PATH=%s", path ? path : "/usr/bin:/bin");
     sigset_t none;
     for (int signo = 1; signo <= SIGRTMAX; signo++)
@@ -474,7 +480,7 @@ __attribute__((noreturn)) static void become_server(const struct local_place *pl
 /* -- starting it ----------------------------------------------------------------------------- */
 
 /* Links redis-server under the name TREE_SPARED, with which rlock does not take it for a descendant
- * of the command that it ends. */
+ * of the command that it ends. False with a message in "fault". */
 static bool make_link(const struct local_place *place, char *fault, size_t size)
 {
     char program[4096], link[sizeof place->directory + 32];
@@ -491,7 +497,8 @@ static bool make_link(const struct local_place *place, char *fault, size_t size)
     return false;
 }
 
-/* Opens the server's log. Even with a full disk it starts, and can say so. */
+/* Opens the server's log; *start is set to where its next words go. If there can be none, as on a
+ * full disk, returns /dev/null: the server starts all the same. */
 static int open_log(const struct local_place *place, off_t *start)
 {
     struct stat stat;
@@ -525,11 +532,13 @@ static void read_reason(int log, off_t start, char *out, size_t size)
     snprintf(out, size, "%.120s", mark ? mark + 3 : line);
 }
 
+/* The argument of serve_place(), the process of a new server. */
 struct launch {
     const struct local_place *place;
     int log;
 };
 
+/* Is the process of a new server; arg: a struct launch. Never returns. */
 static int serve_place(const void *arg)
 {
     const struct launch *launch = arg;
@@ -539,8 +548,8 @@ static int serve_place(const void *arg)
     become_server(launch->place, launch->log);
 }
 
-/* Starts the server as a process that outlives this one, and waits until it answers. False, with a
- * fault: the server's own last words, if its log has any. */
+/* Starts the server as a process that outlives this one, and waits until it answers. False with a
+ * message in "fault", which has the server's own last words, if its log has any. */
 static bool launch_server(const struct local_place *place, char *fault, size_t size)
 {
     char reason[128];
@@ -554,7 +563,7 @@ static bool launch_server(const struct local_place *place, char *fault, size_t s
     pid_t pid = child_fork_survivor(TREE_SPARED, serve_place, &(struct launch){place, log});
     if (pid < 0) {
         snprintf(fault, size, "cannot start redis-server: %s", strerror(errno));
-    } else if (!(up = comes_up(place, pid, START_NS))) {
+    } else if (!(up = await_answer(place, pid, START_NS))) {
         read_reason(log, start, reason, sizeof reason);
         bool full = statvfs(place->directory, &disk) == 0 && disk.f_bavail == 0;
         if (!*reason)
@@ -565,15 +574,15 @@ static bool launch_server(const struct local_place *place, char *fault, size_t s
     return up;
 }
 
-/* Makes sure that a server serves the place. The caller holds the start lock. A server without
- * a socket is starting, about to end, or has lost the socket: it is ended, and a new one reads
- * its data. */
+/* Makes sure that a server serves the place, as none answers there. The caller holds the lock of
+ * local_hold(). A server that runs is starting, about to end, or has lost its socket: if it does
+ * not answer soon, it is ended, and a new one reads its data. False with a message in "fault". */
 static bool replace_server(const struct local_place *place, char *fault, size_t size)
 {
     pid_t pid = local_server(place);
     char words[LOCAL_WORDS_SIZE];
 
-    if (pid != 0 && comes_up(place, 0, SOCKET_NS))
+    if (pid != 0 && await_answer(place, 0, SOCKET_NS))
         return true;
     if (pid == 0 || local_end(place, END_NS))
         return launch_server(place, fault, size);
@@ -584,6 +593,7 @@ static bool replace_server(const struct local_place *place, char *fault, size_t 
 
 /* -- its kind ---------------------------------------------------------------------------------- */
 
+/* Finds the server's socket ("find_server" of a store_kind). */
 static bool find_socket(char *socket, size_t size)
 {
     struct local_place place;
@@ -595,9 +605,9 @@ static bool find_socket(char *socket, size_t size)
     return true;
 }
 
-/* Starts the user's own server, if it does not run. Any number of processes may call it at once,
- * and all find the server that the first has started, when it has read its data. Waits, too, while
- * another process starts or stops the server. */
+/* Starts the user's own server, if it does not run ("start_server" of a store_kind). Any number of
+ * processes may call this at once, and all find the server that the first has started, when it has
+ * read its data. Waits, too, while another process starts or stops the server. */
 static bool start_local_server(char *socket, size_t socket_size, char *fault, size_t size)
 {
     struct local_place place;
@@ -609,7 +619,7 @@ static bool start_local_server(char *socket, size_t socket_size, char *fault, si
         snprintf(fault, size, "%s/lock: %s", place.directory, strerror(errno));
         return false;
     }
-    bool up = comes_up(&place, 0, 0) || replace_server(&place, fault, size);
+    bool up = await_answer(&place, 0, 0) || replace_server(&place, fault, size);
     close(held);
     snprintf(socket, socket_size, "%s", place.socket);
     return up;

@@ -28,14 +28,14 @@ struct local_place {
     char socket[108];
 };
 
-/* Finds where this user's server is, or would be. False if there is not a directory yet, with "" in
- * "fault", or it cannot be trusted, with a message: owned by another user, a link, open to
+/* Finds where this user's server is, or would be. False if its directory is not there yet, with ""
+ * in "fault", or cannot be trusted, with a message: owned by another user, a link, open to
  * others. */
 bool local_find(struct local_place *place, char *fault, size_t size);
 
-/* The same, but makes a missing directory. */
+/* The same, but makes a missing directory; so a false always comes with a message. */
 bool local_make(struct local_place *place, char *fault, size_t size);
-/* Opens a file in it, as open(2); -1 with errno. */
+/* Opens a file in the directory, as open(2) with these flags; -1 with errno. */
 int local_open(const struct local_place *place, const char *name, int flags);
 
 /* Returns the server's process: 0 if none runs, -1 if it runs but cannot be seen from here (a
@@ -45,17 +45,18 @@ pid_t local_server(const struct local_place *place);
 /* Says which process that is: "4121", or "of another name space". Returns "words". */
 const char *local_server_words(pid_t server, char *words, size_t size);
 
-/* Keeps other processes from starting or stopping it until the returned descriptor is closed; -1
- * with errno, ETIME after "timeout" ns. */
+/* Keeps other processes from starting or stopping the server until the returned descriptor is
+ * closed; -1 with errno, ETIME after "timeout" ns. */
 int local_hold(const struct local_place *place, int64_t timeout);
 /* Ends the server, its data written, and waits for "timeout" ns; requires local_hold(). False if it
  * still runs. */
 bool local_end(const struct local_place *place, int64_t timeout);
-/* Kills the server if local_end() does not end it, and waits as long again. */
+/* Kills the server if local_end() does not end it, and waits as long again. False if it still
+ * runs. */
 bool local_force_end(const struct local_place *place, int64_t timeout);
 
 extern const struct store_kind local_kind;
 
-/* The address of a server that runs there, which is not started by whoever connects to it.
- * Borrows from *place. */
+/* Returns the address of a server that runs there, which is not started by whoever connects to it.
+ * It borrows from *place, and needs no url_free(). */
 struct url local_url(const struct local_place *place);
