@@ -200,7 +200,7 @@ static void send_to_node(struct cluster *cluster, size_t i)
     if (cluster->asking)
         store_redis_asking(store);
     struct operation operation = cluster->operation;
-    bool alone = cluster->refreshed || cluster->map->node_count == 1;
+    bool alone = cluster->refreshed || cluster->map->node_count == 1; /* no other will be asked */
     if (!alone && cluster->slot != NO_SLOT && !store_redis_is_up(store)) {
         /* The other half of the time is for asking other nodes which one is in its place. */
         struct moment now = now_of(cluster);

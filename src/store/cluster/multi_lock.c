@@ -94,7 +94,8 @@ static struct acquire_request *set_key(struct multi_lock *multi, size_t key)
     return &multi->one;
 }
 
-/* Asks about multi->key. */
+/* Starts the operation, which is about multi->key, at the store below. "done" gets its answer, with
+ * multi as "arg". */
 static void ask_below(struct multi_lock *multi, struct operation operation, struct moment until,
                       store_done *done)
 {
@@ -126,8 +127,8 @@ static void add_grant(struct multi_lock *multi, const struct answer *granted)
 /* -- renewing and releasing -------------------------------------------------------------------- */
 
 /* Adds the answer about one key to that about all: UNKNOWN counts more than a refusal, and that
- * more than a grant. A key that was refused is noted all the same (lost). Something may have been
- * done as soon as one of them may be. */
+ * more than a grant. A key that was refused is noted all the same (lost). Where the whole is
+ * UNKNOWN, something may be done as soon as one key was answered, or may be done. */
 static void merge_answer(struct multi_lock *multi, const struct answer *answer)
 {
     struct answer *all = &multi->result.answer;

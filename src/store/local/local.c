@@ -168,9 +168,8 @@ static bool choose_place(struct local_place *place, char *fault, size_t size)
     return true;
 }
 
-/* Returns whether the directory is there, and no other user can reach what is in it, nor replace
- * it: it is ours and closed to them, and its parent is ours, or sticky. False with an empty fault:
- * it is not there yet. */
+/* Returns whether the directory is there, belongs to this user, and is closed to all others. False
+ * with an empty fault: it is not there yet; with a message: it must not be used. */
 static bool check_place(const struct local_place *place, char *fault, size_t size)
 {
     const char *path = place->directory;

@@ -27,7 +27,7 @@ static void begin_order(struct quorum_node *node, const struct quorum_order *ord
     switch (order->task) {
     case VERB_ACQUIRE:
         node->released = node->evicted = node->revoked = false;
-        acquire.queue = acquire.listen = false;
+        acquire.queue = acquire.listen = false; /* a quorum has no queue */
         operation.acquire = &acquire;
         break;
     case VERB_RENEW: operation.renew = &requests->renew; break;
@@ -69,9 +69,9 @@ static void learn_state(struct quorum_node *node, const struct answer *answer)
             return; /* it has the lock, or a part of it, until the release */
         break;
     case VERB_RELEASE:
-        if (known && node->doing.bar)
+        if (known && node->doing.bar) /* no acquisition can succeed any more */
             node->unsure = false;
-        if (node->doing.round != 0) /* not what is left of a failed try */
+        if (node->doing.round != 0) /* the release has a vote: it is not of a failed try */
             node->released |= answer->verdict == VERDICT_GRANTED || answer->maybe_done;
         break;
     default: return;

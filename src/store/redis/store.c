@@ -666,6 +666,7 @@ static void batch_done(void *arg, struct redisReply *const *replies, size_t coun
     store->twice |= redis_session_sent_twice(store->session);
     if (!failure)
         redis_replicas_greet(&store->replicas, greeting->node, greeting->replicas);
+    /* Where a Cluster's node refers to another one (store_redis_moved()). */
     const char *found =
         store->in_cluster ? redis_reply_error(replies, count, redis_error_is_redirection) : NULL;
     snprintf(store->moved, sizeof store->moved, "%s", found ? found : "");

@@ -22,6 +22,7 @@ static bool has_own_vote(const struct sentinel_word *words, size_t count, size_t
     if (!sentinel_counts(word))
         return false;
     for (size_t other = 0; *id && other < count; other++) {
+        /* An address that votes comes before all that do not. */
         bool before = other < i || !sentinel_votes(word);
         if (other != i && before && sentinel_votes(&words[other]) &&
             strcmp(sentinel_id(&words[other]), id) == 0)
