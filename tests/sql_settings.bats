@@ -241,7 +241,7 @@ all_left() {
 @test "H166 a node of Galera is told to wait for what others have committed before it is read" {
     with_database mysql
     local several
-    relay_to_database wsrep_sync_wait "$T/go"
+    relay_to_database 'wsrep_sync_wait = 1, wsrep_dirty_reads = 0' "$T/go"
     several=${through/\/locks/,127.0.0.1:$(free_ports 1)/locks}
     for url in "$through" "$several"; do
         rm -f "$T/go" "$T/go.held"

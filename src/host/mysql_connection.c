@@ -208,9 +208,10 @@ static const char *const settings[] = {
     /* A server may not listen to what its client says of characters. */
     ", NAMES utf8mb4"};
 
-/* A node of Galera may be seconds behind the others: before it reads, it waits until it has what
- * they have committed. A server that knows nothing of Galera refuses it. */
-static const char keep_up[] = "SET SESSION wsrep_sync_wait = 1";
+/* A node of Galera may be seconds behind the others, or cut off: before it reads, it waits until it
+ * has what they have committed, and fails where it cannot. So of several hosts such a one is not
+ * used. A server that knows nothing of Galera refuses the statement. */
+static const char keep_up[] = "SET SESSION wsrep_sync_wait = 1, wsrep_dirty_reads = 0";
 
 static bool is_without_galera(MYSQL *connection)
 {
