@@ -113,8 +113,8 @@ static inline bool moment_overslept(struct moment m, struct moment now)
     return moment_reached(moment_plus(m, STOOD_STILL_NS), now);
 }
 
-/* ns that this machine has been suspended since its start. The clocks are read again where this
- * process stood still in between. */
+/* Returns for how many ns this machine has been suspended since its start. The clocks are read
+ * again where this process stood still in between. */
 static inline int64_t clock_suspended(void)
 {
     struct moment before, after = moment_now();
@@ -141,6 +141,7 @@ static inline int64_t patience_look(struct patience *patience, struct moment now
 {
     int64_t passed = patience->looked.ns ? moment_until(patience->looked, now) : 0;
 
+    /* A longer time has been none for a process that stood still, so most of it is not counted. */
     patience->ns += passed < STOOD_STILL_NS ? passed : STOOD_STILL_NS;
     patience->looked = now;
     return patience->ns;

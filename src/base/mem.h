@@ -19,7 +19,7 @@ static inline void mem_free(void *pointer)
 {
     void *allocated;
 
-    memcpy(&allocated, pointer, sizeof allocated);
+    memcpy(&allocated, pointer, sizeof allocated); /* whatever the pointer's type is */
     free(allocated);
 }
 #define FREED ENDED_BY(mem_free)

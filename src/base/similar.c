@@ -15,7 +15,8 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* The edit distance of Levenshtein, in which a swap of two neighbours counts once. */
+/* Returns the edit distance of Levenshtein, in which a swap of two neighbours counts once.
+ * rows[i][j] is the distance of the first i letters of a from the first j of b. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[LENGTH_MAX + 1][LENGTH_MAX + 1];

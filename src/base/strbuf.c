@@ -7,7 +7,7 @@
 
 char *strbuf_room(struct strbuf *buf, size_t size)
 {
-    if (buf->room - buf->size <= size) {
+    if (buf->room - buf->size <= size) { /* a NUL needs room, too */
         buf->room = 2 * buf->room + size + 64;
         buf->text = mem_checked(realloc(buf->text, buf->room));
     }

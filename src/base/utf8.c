@@ -106,7 +106,7 @@ char *utf8_escape(const char *text, char *out, size_t size)
             for (size_t i = 0; i < bytes; i++)
                 snprintf(out + used + 4 * i, 5, "\\x%02x", (unsigned char)start[i]);
         } else {
-            out[used] = '\\';
+            out[used] = '\\'; /* stays only in front of another one */
             memcpy(out + used + need - bytes, start, bytes);
         }
         used += need;

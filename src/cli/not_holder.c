@@ -117,7 +117,7 @@ void not_holder_warn_of_reservations(const struct settings *settings, const char
 {
     struct lock_list list ENDED_BY(lock_list_free) = {0};
 
-    if (!store_can(&settings->address, STORE_MEMORY))
+    if (!store_can(&settings->address, STORE_MEMORY)) /* which alone tells of former holders */
         return;
     if (read_locks(settings, keys, count, &list))
         for (size_t i = 0; i < list.locks.count; i++)

@@ -159,6 +159,7 @@ static int fit_columns(struct table *table, const struct timeline_style *style)
                   ellipsis);
         table_cut(&table->rows[i], COLUMN_BY, at_least(BY_LEAST, style->width / 4), ellipsis);
     }
+    /* Empties the column of the wait, which makes it narrower when all of its cells are empty. */
     for (size_t i = 0; i < table->count && room_for_line(table, style->width) < LINE_LEAST; i++)
         table_set(&table->rows[i], COLUMN_WAITED, "%s", "");
     cells = room_for_line(table, style->width);

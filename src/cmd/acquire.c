@@ -158,7 +158,8 @@ static int execute_acquire(struct call *call)
     acquire->plan.arg = acquire;
     printer_run(&acquire->plan, &acquire->outcome);
     call->signal = acquire->outcome.signal;
-    /* At once: if this process were killed after that, its renewer would stay without a token. */
+    /* Ends at once: if it were killed between the confirmation and its end, the caller would take
+     * that for a failure, and the renewer would keep the lock all the same. */
     if (acquire->keep && acquire->outcome.status == STATUS_OK && !call->signal &&
         printer_confirm(&acquire->plan, &acquire->outcome))
         _exit(STATUS_OK);

@@ -166,7 +166,8 @@ static void await_release(struct eviction *eviction, struct force_request *reque
     request->purge = false; /* the first request has emptied the queue */
     while (is_asked(answer) || (is_away(answer) && request->how == FORCE_ASK_AGAIN)) {
         if (is_asked(answer)) {
-            /* This is a later acquisition than the one that was asked first. */
+            /* With more time left than before, or when time was over: it has been acquired anew,
+             * by an owner that was asked just now. */
             if (answer->refused.left_ms > left_ms || request->how == FORCE_ASKED_OVER)
                 over = leases_end(answer);
             left_ms = answer->refused.left_ms;

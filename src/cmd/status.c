@@ -88,6 +88,7 @@ static void print_locks(const struct view *view, struct strbuf *out, int columns
     } else if (list->locks.count > 0) {
         render_table(out, list->locks.views, list->locks.count, &style);
     }
+    /* Without --watch, print_once() says these. */
     if (!view->call.as_json && view->every > 0 && list->pauses.count > 0) {
         strbuf_puts(out, list->locks.count > 0 ? "\n" : "");
         for (size_t i = 0; i < list->pauses.count; i++)

@@ -170,8 +170,8 @@ static enum MHD_Result on_host(void *arg, enum MHD_ValueKind kind, const char *k
     return MHD_YES;
 }
 
-/* Returns the path of a target. In absolute form it names the host, and the header does not count
- * (RFC 9112, 3.2.2). */
+/* Returns the path of a request's target. In absolute form a target names the host: *named is that
+ * then, in "host", and the header does not count (RFC 9112, 3.2.2). */
 static const char *take_target(const char *target, char host[HOST_SIZE], const char **named)
 {
     static const char scheme[] = "http://";
@@ -185,7 +185,7 @@ static const char *take_target(const char *target, char host[HOST_SIZE], const c
     return target[length] ? target + length : "/";
 }
 
-/* Whether the client tells a user and password that are known. */
+/* Asks the owner whether the user whose name and password the client tells may come in. */
 static enum http_admission admit_client(const struct http *http, struct MHD_Connection *connection)
 {
     char *password = NULL, *user = MHD_basic_auth_get_username_password(connection, &password);

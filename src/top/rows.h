@@ -28,7 +28,8 @@ struct rows {
 /* Takes the locks that the filter lets through, sorted. The chosen lock stays chosen wherever it
  * goes. The rows borrow from the locks until the next call. */
 void rows_take(struct rows *rows, const struct lock_views *locks);
-/* Chooses another one, so many rows further down. */
+/* Chooses another one, so many rows further down, or up if it is negative; at most the last, or the
+ * first. */
 void rows_move(struct rows *rows, long by);
 /* Moves the window, of so many rows, to where the chosen one is. */
 void rows_scroll(struct rows *rows, size_t room);

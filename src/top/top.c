@@ -206,7 +206,7 @@ static void print_detail(const struct top *top, struct strbuf *out)
  * begins at line "scrolled", which goes back where the text ends above. */
 static void draw_text(struct top *top, const char *text)
 {
-    size_t room = room_for_rows() + 1, lines = 0, length;
+    size_t room = room_for_rows() + 1, lines = 0, length; /* the line of titles is free for it */
     const char *line;
 
     while (find_line(text, lines, &length))
