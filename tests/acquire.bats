@@ -1,4 +1,6 @@
-# rlock acquire: locks of scripts that cannot be wrapped.
+# rlock acquire: locks of scripts that cannot be wrapped. acquire_unread: w has acquired k, and its
+# token waits to be read from a full pipe, which is descriptor 7 of the test; closing that ends the
+# pipe.
 
 load helper
 

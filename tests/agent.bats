@@ -1,6 +1,7 @@
 # The agent dies, as by the kernel's out-of-memory killer: another one takes over with the lock, or
 # with the place in the queue. refuses PID WHEN: the kernel refuses what that process sends from now
-# on: the first three messages (1..3), or all; the file "refused" lists them.
+# on: the first three messages (1..3), or all; the file "refused" lists them. kill_all_agents NAME:
+# each of its agents as soon as it is seen; prints how many there were.
 
 load helper
 load waiters

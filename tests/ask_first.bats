@@ -1,4 +1,7 @@
-# rlock force-release asks the holder first, and so does run --replace.
+# rlock force-release asks the holder first, and so does run --replace. stops_when_asked NAME
+# KEY...: the holder NAME has begun, and is asked for the KEYs; evicted NAME BY: its command was
+# stopped, and rlock said by whom; taken COMMAND: it is refused with 1, and says by whom and why the
+# lock was taken away; who_asks: user and host of the test.
 
 load helper
 

@@ -1,5 +1,7 @@
 # A cgroup of its own for the command: nothing that it has started escapes a stop. The program
-# "hide" writes "x works" to the log, and leaves nothing by which to find it.
+# "hide" writes "x works" to the log, and leaves nothing by which to find it. cgroup_is_gone: the
+# one that the command has noted; delegate 1 or 0: a cgroup "there" that systemd has delegated, or
+# has not; in_cgroup: a command there.
 
 load helper
 

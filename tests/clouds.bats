@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # The drivers of examples/drivers that put records into a cloud by its command line, for which
-# tests/pretended-cloud stands in.
+# tests/pretended-cloud stands in. keeps_records: comparison, bytes, names, and that no version
+# comes twice; failed_put_is DRIVER ANSWER TEXT: the driver answers a put with ANSWER where kubectl
+# or aws fails with TEXT; two_take_turns: the second run begins after the first, and history tells
+# of both.
 load helper
 
 setup_file() {

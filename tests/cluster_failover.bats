@@ -1,6 +1,7 @@
 # A Redis Cluster whose masters die, hang, are alone or are replaced, under locks that are held or
 # waited for. ${at[N]} is a KEY at the Nth of three masters; a node is called by its port. ends
-# NAME: told to, with the lock that it had.
+# NAME: told to, with the lock that it had. holder_and_waiter_survive FAILOVER: a holds a key and w
+# waits for it while "FAILOVER MASTER" has its master replaced.
 
 load helper
 load cluster

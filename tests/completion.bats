@@ -1,4 +1,6 @@
 # The completions, in the shells that are installed: options, live keys, the wrapped command.
+# bash_offers LINE: the words that Tab Tab shows; "offered SHELL" reads rows "LINE | PATTERN": it
+# offers that for the LINE, and nothing where there is no PATTERN.
 
 load helper
 

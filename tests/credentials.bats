@@ -1,5 +1,5 @@
 # Passwords in the environment: who gets them, who does not, and what an rlock says that misses one
-# under another.
+# under another. setup_bob: a user with a password that is in no other environment.
 
 load helper
 

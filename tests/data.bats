@@ -1,4 +1,5 @@
-# A server that loses, restores, moves or evicts what it was told.
+# A server that loses, restores, moves or evicts what it was told. lost_soon COMMAND: worker a
+# learns by its next renewal, 7 s away at most, that its lock is gone after COMMAND.
 
 load helper
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # docs/databases.md: each server that the page sets up is set up as it says, filled with locks,
 # killed and started again, and each other block of code is done there. A command that does not
-# work, a lock that is forgotten, or a finding of the doctor fails.
+# work, a lock that is forgotten, or a finding of the doctor fails. steps_of HEADING: the steps of
+# that section, in $T/steps; do_steps does them; make_server: an empty server, with Debian's files.
 
 load helper
 load databases

@@ -1,4 +1,8 @@
 # Processes that a command leaves, and where they may hide from rlock, which must end them.
+# daemonize: a daemon that forks 300 times, so that one look at /proc seldom finds it; none_left: no
+# process that has left a trace lives; two_workers: two processes in one process group, which ignore
+# TERM; a_ends_before_b SIGNAL: a runs under a lock that b waits for, its rlock gets that signal,
+# and nothing of a lives when b begins.
 
 load helper
 

@@ -1,4 +1,6 @@
-# rlock doctor: servers that are as they should be, and servers that are not.
+# rlock doctor: servers that are as they should be, and servers that are not. finding, diagnosed
+# STATUS OPTIONS CHECK LEVEL: what the doctor says of that CHECK, with these options; only LEVEL
+# CHECK...: it has no other finding of that level.
 
 load helper
 

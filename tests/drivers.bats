@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # Stores whose records a driver moves (docs/drivers.md): exec:. The drivers are rlock-store-dir of
-# examples/drivers, and rlock-store-liar, which keeps all promises but one.
+# examples/drivers, and rlock-store-liar, which keeps all promises but one. liars_are_unfit reads
+# rows LIE|CHECK|WORDS: the doctor finds a driver with that LIE unfit by that CHECK, in these WORDS.
+# host_of_a: the process of the host that run "a" has.
 load helper
 load clockless
 

@@ -1,5 +1,6 @@
 # The recipes of docs/elsewhere.md, each as its reader would run it, with stubs for the programs
-# that are not here.
+# that are not here. recipe TITLE [NUMBER]: the shell below that title; late TITLE: runs it a second
+# time with an older token, as if it had been frozen since.
 
 load helper
 load elsewhere

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# etcd://, with a real etcd of one member: it can do what a Redis can.
+# etcd://, with a real etcd of one member: it can do what a Redis can. another_begins: a second
+# cluster, of one member at the port $other.
 load helper
 load clockless
 load etcds

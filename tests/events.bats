@@ -1,4 +1,5 @@
-# rlock events: what happens to locks, a line each, as it happens.
+# rlock events: what happens to locks, a line each, as it happens. listen NAME: in the background,
+# to all that happens from now on; has_heard EVENTS: "EVENT KEY," of each one that it heard.
 
 load helper
 

@@ -1,5 +1,7 @@
 # The files in examples/: each is what its reader expects, and its shell lines run, against the
 # rlock under test. A wrong option, a command that is not run or a lock that is not released fails.
+# take FILE: its shell becomes files; run_all: they are run, in their order, as their reader would;
+# verify NAME: systemd understands the service and its timer.
 
 load helper
 load stand_ins

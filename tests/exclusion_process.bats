@@ -1,6 +1,6 @@
 # No two commands overlap, whatever process of rlock is killed or stopped: H92 to H95. contend: a
 # works as a tree of three processes, and b waits; b_begins_after_a: a and its tree have ended
-# before b begins.
+# before b begins. contended LEASE: a works, b waits.
 
 load helper
 

@@ -1,7 +1,8 @@
 # sentinel://: a master that fails, moves or is disowned under locks that are held: H30, H38 to H41,
 # H49, H51. The servers are a, the master, and b, its replica; "on NAME WORD..." asks one. cut_off a
 # sentinels: the Sentinels do not reach it, others do; impatient: they take a server for down in a
-# second; b_is_master: b has taken its place.
+# second; b_is_master: b has taken its place. has_clients SERVER NUMBER: so many hold locks there or
+# wait for them; with_own_password: the Sentinels have the password "watch", from a file.
 
 load helper
 load sentinels

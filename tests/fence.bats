@@ -1,4 +1,5 @@
 # rlock fence: on the side of the resource, whoever comes with an older token is refused.
+# file_is_locked: another fence of that file is refused at once.
 
 load helper
 

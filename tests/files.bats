@@ -1,4 +1,5 @@
-# Files that options name: read to their end, in time, and before anything else is done.
+# Files that options name: read to their end, in time, and before anything else is done. pieces
+# OPTION: its content, from a slow writer.
 
 load helper
 load certificates

@@ -1,5 +1,6 @@
 # docs/fleet.md: settings arrive on a host as the examples write them, and a fleet moves from one
-# store to another without two commands at once.
+# store to another without two commands at once. as_host FILE: does the steps of that example in
+# $T/host; stubs: for programs that reach other hosts or need root.
 
 load helper
 

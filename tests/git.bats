@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Locks in a git repository, by the driver rlock-store-git.
+# Locks in a git repository, by the driver rlock-store-git. ask LINE...: the driver's last answer to
+# these requests; git_with SCRIPT: a git in PATH that first runs that.
 load helper
 
 setup_file() {

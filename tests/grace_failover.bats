@@ -1,6 +1,7 @@
 # --grace and --replicas: the master dies or is cut off, and a replica takes its place that lagged
 # behind. "on NAME WORD..." asks that replica. RLOCK_URL leads through a proxy, to whichever server
-# is the master.
+# is the master. replica_by_link NAME: a replica that hears of the master until "cut_link NAME";
+# take_over NAME: the master is killed, and that replica is one from now on, with what it has heard.
 
 load helper
 load replicas

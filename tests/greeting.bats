@@ -1,4 +1,6 @@
 # The first request goes out with the greeting, in one write; it counts only on the right server.
+# takes_round_trips TRIPS COMMAND: so many, once connected, as the relay counts them; does_not_run
+# STATUS URL WHY: the command does not run, and nothing is left.
 
 load helper
 

@@ -1,6 +1,6 @@
 # A lock is handed over by one message: when a command starts from it, and when not. "handed" is a
 # word of the renewal that follows a hand-over. An offer, in the record of a place, has the token by
-# which the message is known.
+# which the message is known. queue_for NAME KEY: waits, then runs until there is $T/NAME.end.
 
 load helper
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # Databases whose records a host changes by the rules of a Redis: they can do what a Redis can.
-# each_database: what follows is done with each of them.
+# each_database: what follows is done with each of them. run_a_held_back WORD: a's statement with
+# WORD stands still on its way to the server until "let_go"; commits_are_undone COUNT ERROR...: the
+# first COUNT commits are undone, with that error, and were_undone says that they were; view_has
+# VIEW KEY ROWS: so many rows for KEY.
 load helper
 load databases
 

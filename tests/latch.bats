@@ -1,5 +1,5 @@
 # Latches: counted down once, waited for by many, never open by mistake. is_left KEY N: N counts are
-# left of it.
+# left of it. wait_for NAME KEY: a background rlock, which waits for the latch when this returns.
 
 load helper
 load latches

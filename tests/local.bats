@@ -1,4 +1,7 @@
 # --local: a server of the user's own, started when needed, with its data when it was killed.
+# servers, server_count: the live servers of this test; wrap_server COMMANDS: a redis-server in PATH
+# that runs these first; in_mounts COMMANDS: as root, in mounts of its own, where $0 is rlock, and
+# "user" or "as 54321" runs a command as user 54321.
 
 load helper
 

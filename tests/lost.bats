@@ -1,5 +1,6 @@
 # Every way to lose a lock, by every way to end, on every store: 79 wins over whatever else rlock
-# would have ended with. H124
+# would have ended with. H124 begin_run ROW, lose_lock ROW WAY, end_command ROW: its lock is lost in
+# that way while its command runs.
 
 load helper
 

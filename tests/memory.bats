@@ -1,7 +1,8 @@
 # A store that can do little (memory_store.c): what every command makes of it. It shows that no
 # command relies on more than a store promises: leases are as long as the store grants them, a
 # session may end without notice, and what the store cannot do is refused in one wording before it
-# is asked.
+# is asked. server_allows MS: the longest lease that it grants; end_session: of the holder of a KEY;
+# end_of_lease: of k, as it stands in the server; is_renewed_since END: it is later by now.
 
 load helper
 

@@ -1,4 +1,5 @@
-# Messages of run and acquire: on a terminal, in a log, in a mail from cron.
+# Messages of run and acquire: on a terminal, in a log, in a mail from cron. said NAME REGEX...: its
+# standard error is these lines, and no others.
 
 load helper
 

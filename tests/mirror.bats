@@ -1,5 +1,7 @@
 # --mirror: a lock that is held together with the lock of another library, beside programs that have
-# that library's lock alone (other_lock.py).
+# that library's lock alone (other_lock.py). other NAME KIND KEY: a program that wants that lock,
+# and holds it until it "goes"; found_it_held NAME: it has found it held; goes NAME: and was not
+# disturbed.
 
 load helper
 load quorums

@@ -1,5 +1,6 @@
 # Messages to users and variables of programs about readers, semaphores, several keys and nesting;
-# --at-least and --wait-descendants.
+# --at-least and --wait-descendants. lingering NAME: a background rlock whose command has left a
+# process behind.
 
 load helper
 

@@ -1,5 +1,8 @@
 #!/usr/bin/env bats
 # A server that cannot serve is left for what its name, or the address of a proxy, leads to now.
+# leads_to NAME...: new look-ups of the name, or new connections through a proxy in its place, lead
+# there; demote: "b" takes over, and "a" follows it; freeze: "a" is silent, and "b" takes over;
+# one_holder_and_waiter: "x" holds k, and "w" waits for it; both_move: these two continue at "b".
 
 load helper
 

@@ -1,4 +1,6 @@
-# rlock under rlock: who has the lock already gets it at once; siblings take turns.
+# rlock under rlock: who has the lock already gets it at once; siblings take turns. inner OPTION...
+# KEY -- COMMAND: an "rlock run" of these, or another subcommand, quoted for the shell in which it
+# nests.
 
 load helper
 

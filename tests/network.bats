@@ -1,4 +1,5 @@
-# Connections that break, hang, are refused or lose their session.
+# Connections that break, hang, are refused or lose their session. again_and_again COMMAND: in the
+# background, until "enough"; distance MS: so long is the way to the server and back.
 
 load helper
 

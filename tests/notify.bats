@@ -1,4 +1,6 @@
-# --notify: a command that is run when something happens to the lock, and is never in the way.
+# --notify: a command that is run when something happens to the lock, and is never in the way. told:
+# a notifying command that writes "EVENT KEY <HOLDER> WAITED HELD" to a file, the times as 1 from
+# 200 ms on, otherwise 0; was_told REGEX: it wrote such a line, once.
 
 load helper
 

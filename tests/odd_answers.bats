@@ -1,6 +1,7 @@
 # Servers that answer what no sound one does: whatever it is, a waiter asks at a rate that any
 # server can bear, and no answer is taken for what it is not. H130 odd_server.py is such a server;
-# lying_proxy.py makes an error of a sound server's answer.
+# lying_proxy.py makes an error of a sound server's answer. use_odd_server KIND: RLOCK_URL leads to
+# it; rate_is_bounded: it was asked ten times at once, and then ten times a second.
 
 load helper
 load latches

@@ -1,5 +1,6 @@
 # The page of rlock serve in a headless Chromium: a lock appears, waits, is released; the server
-# goes and comes back; how it looks in windows of all sizes. Some 60 s.
+# goes and comes back; how it looks in windows of all sizes. Some 60 s. "play" reads steps, and does
+# them in the page of a server that was just started.
 
 load helper
 

@@ -2,7 +2,8 @@
 # stand-ins for the reader's own commands. A wrong option, a command that is not run, or a lock that
 # is held or free against what the page says fails. Each stand-in writes to the log; "ran LINE..."
 # says that the log has just these lines: "KEY MODE: COMMAND" of a command under that lock, " :
-# COMMAND" of one under none.
+# COMMAND" of one under none. take_block PAGE HEADING [NUMBER]: it becomes $T/block; as_cron,
+# as_ci_job: the commands of a crontab or a CI job in it; run_block STATUS: it ends with that.
 
 load helper
 load stand_ins

@@ -2,7 +2,9 @@
 # full and slow /proc, file servers that are slow or stop, terminals without a shell.
 # places_servers.bats has networks and servers. run_rlock_under COMMAND: each rlock that follows is
 # started by that. keeps_promises: one command at a time, ended before the lease whichever process
-# is killed or stopped, and nothing left.
+# is killed or stopped, and nothing left. own_mounts SCRIPT: in mounts of its own that the SCRIPT
+# has made; in_user_space DIRECTORY: a process shows it as $T/fuse (FUSE); asked_for ROW: its
+# command's file is still asked for when aROW should work.
 
 load helper
 load places

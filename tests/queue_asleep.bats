@@ -1,4 +1,5 @@
-# Waiters that sleep longer than the queue waits for them.
+# Waiters that sleep longer than the queue waits for them. stopped_before_its_grant: while the
+# answer that grants it the lock is on its way.
 
 load helper
 load waiters

@@ -1,6 +1,7 @@
 # A quorum of five whose servers are slow, stopped, killed, or come back with nothing. node N
 # WORD... asks server N itself. held_on_all, nothing_at KEY N...: at each of these servers one owner
-# has KEY, or none has it.
+# has KEY, or none has it. up_for S N: server N has been up for S seconds; second_node_forgets
+# COMMAND: two of three hold the lock, and the second of them loses its data by COMMAND.
 
 load helper
 load quorums

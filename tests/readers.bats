@@ -1,4 +1,6 @@
-# Readers and writers of one key: together, in turn, and when some of them die.
+# Readers and writers of one key: together, in turn, and when some of them die. reader and writer
+# NAME: in the background, until "let_end NAME"; they write +NAME and -NAME to the log when they are
+# in, and out. waiting_are N: so many wait for k.
 
 load helper
 

@@ -1,6 +1,7 @@
 # docs/redis.md: each server that the page sets up is set up as it says, filled with locks, killed
 # and started again. A command that does not work, a lock that is forgotten or a finding of the
-# doctor that the page does not mention fails.
+# doctor that the page does not mention fails. follow HEADING: does what that section tells root to
+# do.
 
 load helper
 load restarts

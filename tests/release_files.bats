@@ -1,6 +1,7 @@
 # The files of a release where jobs run: RLOCK_RELEASE is the directory that "make release" has
 # made. .ci/release-check runs this file, as root; it needs busybox-static, qemu-user-static,
-# skopeo.
+# skopeo. "bare" runs rlock in a chroot with nothing but it and busybox; works_bare URL: it runs a
+# command there.
 
 load helper
 load certificates

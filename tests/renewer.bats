@@ -1,4 +1,6 @@
-# rlock acquire --keep: the process that stays behind.
+# rlock acquire --keep: the process that stays behind. holding NAME KEY: a background script that
+# has acquired KEY, and holds it until it ends; waits_to_keep: a holds k, and w waits for it, to
+# keep it for as long as s lives.
 
 load helper
 

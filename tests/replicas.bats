@@ -1,5 +1,7 @@
 # --replicas: grants that count only once they are on the replicas. "on NAME WORD..." asks that
-# replica. While a replica is stopped, a grant waits for it.
+# replica. While a replica is stopped, a grant waits for it. lacking TEXT COMMAND: it is refused
+# with 69 and that, and k is free; was_not_heard NAME: a request of it was not heard of by the
+# replica; has_left_master NAME: the replica does not follow it any more.
 
 load helper
 load replicas

@@ -1,4 +1,6 @@
-# Requests and replies that are lost, late, cut or malformed.
+# Requests and replies that are lost, late, cut or malformed. half_open N...: waiters w<N> for k<N>,
+# whose requests arrive, but not their answers from drop_answers_and_end_holder on; end_empty STATUS
+# N...: they end with that, and hold nothing.
 
 load helper
 

@@ -1,4 +1,7 @@
-# rlock reserve, extend, release: a lock for a person, found again by a file.
+# rlock reserve, extend, release: a lock for a person, found again by a file. as_stranger: as a user
+# who has reserved nothing; left_is LOW HIGH: ms that are left of it; reserve_again FLIGHT: a
+# reservation is made again while the proxy loses the answer to that flight, "ends" gets its status,
+# and "free" if the lock is free then.
 
 load helper
 

@@ -1,6 +1,7 @@
 # sentinel://: how the master is found, and what is said where it is not: H39, H40. The servers are
 # a, the master, and b, its replica; the Sentinels are 1, 2 and 3; "on NAME WORD..." asks one of
-# them. disturb: what the test does now is undone by a new deployment.
+# them. disturb: what the test does now is undone by a new deployment. tls_files NAME: the
+# certificate of all of them; bytes_up PROXY: so many have gone through it.
 
 load helper
 load sentinels

@@ -1,4 +1,6 @@
-# rlock serve: its answers, limits on requests and clients, outages, where it listens.
+# rlock serve: its answers, limits on requests and clients, outages, where it listens. named
+# ADDRESSES PORT: a server at the name "localhost", which has these addresses; status_for_host HOST
+# PATH, hosts VERSION HOST...: the status of a request that names that host, or all of these.
 
 load helper
 

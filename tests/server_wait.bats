@@ -1,5 +1,7 @@
 #!/usr/bin/env bats
-# --server-wait: a store that is away when rlock starts.
+# --server-wait: a store that is away when rlock starts. late_starts, late_ends: the server at that
+# URL; two_lines NAME WHAT: it has said that the store is away, and that it is back; away_for MS
+# COMMAND, at_once STATUS COMMAND: it ends with 69 after that time, or at once.
 load helper
 load quorums
 

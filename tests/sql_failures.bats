@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # The messages of a database that does not serve: in words, at once or after a while, and with which
 # status. each_database: what follows is done with each of them. own_driver: $OWN is an rlock whose
-# driver is a script.
+# driver is a script. bent_names: a name service for the driver that is away as long as there is
+# $T/away; server_takes, user_takes N: so many connections; url_shown: as messages show it.
 load helper
 load databases
 

@@ -1,4 +1,5 @@
-# A database's answer that is lost, whichever it is: with and without TLS.
+# A database's answer that is lost, whichever it is: with and without TLS. "lost in_clear": each
+# answer over such a connection is lost, one in each run.
 
 load helper
 load databases

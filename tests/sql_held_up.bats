@@ -1,5 +1,6 @@
 # A statement that a database server holds up before it reads: the rows are then newer than the
-# statement.
+# statement. The table "gated" has a gate in front of it: close_gate, open_gate; held_up N: so many
+# statements wait there.
 
 load helper
 load databases

@@ -1,7 +1,9 @@
 # Several hosts of a database, of which one takes writes: in the URL, behind one name, and behind a
 # proxy. PostgreSQL and MariaDB, with a replica that takes the primary's place. its_url: a URL with
 # these hosts; hold_by NAME URL: NAME holds a lock there, and another one waits; goes_on NAME: it
-# has kept the lock, and then the other one has it.
+# has kept the lock, and then the other one has it. have_names: the host "store.test" has the
+# addresses in $T/addresses from now on; caught_up: the standby has all that the primary has
+# acknowledged.
 
 load helper
 load databases

@@ -1,5 +1,6 @@
 # Latches in a database: the same for PostgreSQL and for MariaDB, of which each test takes all that
-# are here. each_database: what follows is done with each of them.
+# are here. each_database: what follows is done with each of them. wait_for NAME KEY: a background
+# rlock, which waits for the latch when this returns.
 
 load helper
 load databases

@@ -2,7 +2,10 @@
 # client of the database that says what ShedLock says, with usingDbTime(). The same for PostgreSQL
 # and for MariaDB. each_database: what follows is done with each of them. relay_to_database WORD
 # FILE: a server in between, at $through, which holds back a statement with WORD until there is
-# FILE; FILE.held: it does.
+# FILE; FILE.held: it does. "sql" asks as that client; java_takes NAME SECONDS BY, java_releases
+# NAME SECONDS BY: that client does, as BY, and the lock lasts so long at most, or at least;
+# java_refused NAME: it does not get it; locked_by, lease_left_ms NAME: as the row says; lasts NAME
+# MS: more than that is left.
 
 load helper
 load databases

@@ -1,5 +1,5 @@
 # PostgreSQL behind a pooler that gives each transaction to another session: nothing may depend on
-# the session, and who waits cannot be called.
+# the session, and who waits cannot be called. pooler_make SESSIONS: so many for all clients.
 
 load helper
 load databases

@@ -1,7 +1,9 @@
 #!/usr/bin/env bats
 # Settings that an administrator of a database has made for all sessions: none of them disturbs a
 # lock, but the one that nothing should be written is obeyed. each_database: what follows is done
-# with each of them.
+# with each of them. for_all_sessions SETTING...: of those that begin from now on, or, without one,
+# as it was; round N: each setting with its N-th value; all_left: no connection of $T/before is
+# there.
 load helper
 load databases
 load places

@@ -1,4 +1,6 @@
 # PostgreSQL with a synchronous standby: granted locks are there when it is promoted.
+# wait_for_standbys NAME: each commit waits for the standby NAME, which is not there, or for none;
+# cancel_waits: what waits for it is cancelled.
 
 load helper
 load databases

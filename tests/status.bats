@@ -1,4 +1,5 @@
-# rlock status: rows, single locks, JSON, GLOBs, -q, --watch.
+# rlock status: rows, single locks, JSON, GLOBs, -q, --watch. held_many N: so many locks with a
+# lease of an hour and no process.
 
 load helper
 

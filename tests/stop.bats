@@ -1,5 +1,6 @@
 # --stop: work that is elsewhere, and not a descendant of the command, ends with it. refuses PID:
-# the kernel refuses all messages of that process.
+# the kernel refuses all messages of that process. cleaner: a command that takes its time after
+# TERM.
 
 load helper
 load elsewhere

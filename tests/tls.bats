@@ -1,5 +1,6 @@
 # Encrypted connections: trusted servers, and the messages about others. And forms of an address:
-# each is the server that it names, and never one at a default place.
+# each is the server that it names, and never one at a default place. no_connection REGEX OPTION...:
+# one attempt, which runs no command and says why.
 
 load helper
 load certificates

@@ -1,5 +1,6 @@
 # Encrypted connections that break, stall, or have much to say; and answers that are lost, whichever
-# it is, with and without TLS.
+# it is, with and without TLS. each_flight PORT in_clear: each answer over such a connection is
+# lost, one in each run.
 
 load helper
 load certificates

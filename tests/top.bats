@@ -1,4 +1,5 @@
 # rlock top: the rows, their order, the filter, one lock in full, taking away, outages, the window.
+# "top" plays a dialogue with it; "browse" does, and leaves it at the end.
 
 load helper
 

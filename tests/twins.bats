@@ -1,7 +1,9 @@
 # A request that arrives late, when its sender has given it up and sent another: it must change
 # nothing any more. keep HOW WORD: a proxy keeps the next request with WORD in it, and its client
 # meets silence or a reset; unheard WORD COMMAND: that gives up then; arrives: the request comes to
-# the server now.
+# the server now. run_through_proxy NAME TIMEOUT: in the background, with that --connect-timeout;
+# dies_releasing: w's release is on its way and its agent is dead; arrives_in_vain: the request that
+# was kept arrives, and makes no lock.
 
 load helper
 load late

@@ -1,4 +1,5 @@
 # Command lines that are refused before a connection (64); stores that cannot be reached or used.
+# misuse COMMAND: it is refused with 64.
 
 load helper
 

@@ -1,5 +1,7 @@
 # rlock 1.0.0, built from the history of this repository, and the rlock under test at one store.
 # docs/stability.md promises that both share locks, so that a fleet may be upgraded host by host.
+# both_ways CASE: with 1.0.0 as "$this" and the rlock under test as "$that", then the other way
+# round.
 
 load helper
 load databases

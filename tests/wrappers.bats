@@ -1,5 +1,6 @@
 # packaging/: what wraps rlock for CI services and systemd. Each is linted, and its shell runs here
-# with what the service would put into its environment.
+# with what the service would put into its environment. lint SHELL FILE; step_works SERVICE PREFIX:
+# PREFIX stands before a command of a script there.
 
 load helper
 

@@ -1,4 +1,6 @@
 # zookeeper://, with a real server. A lock is a node of a session, which lasts as long as its lease.
+# relay_start: TLS before the server; small_start N: another server, which takes N clients from one
+# address.
 
 load helper
 load zookeepers

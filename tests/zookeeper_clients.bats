@@ -1,5 +1,7 @@
 # zookeeper:// beside the locks of other programs on the same server: Curator's in Java
-# (CuratorLock.java) and kazoo's in Python (kazoo_lock.py).
+# (CuratorLock.java) and kazoo's in Python (kazoo_lock.py). java_holds, java_waits NAME KIND KEY: a
+# program with Curator; has_its_turn NAME: it comes to hold the lock, and ends undisturbed;
+# waits_behind NAME KEY N: it is one of N in the queue.
 
 load helper
 load zookeepers

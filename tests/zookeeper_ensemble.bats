@@ -1,4 +1,7 @@
-# zookeeper:// with three servers, of which one is cut off or gone.
+# zookeeper:// with three servers, of which one is cut off or gone. that_is leader or follower: the
+# name of one; through NAME...: the URL by way of these; named_servers: "store.test" has the
+# addresses in $T/name, of servers 1 and 2; they_go_on N: x's lock is renewed so often, and w has
+# its turn.
 
 load helper
 load late
