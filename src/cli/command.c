@@ -384,18 +384,17 @@ int command_print(struct strbuf *text)
 {
     if (text->size > 0)
         fwrite(text->text, 1, text->size, stdout);
+    int status = command_flush();
     strbuf_free(text);
-    return command_flush();
+    return status;
 }
 
 int command_flush(void)
 {
-    errno = 0;
+    /* After an earlier write has failed, errno is still that of the last one. */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return STATUS_OK;
-    if (errno == 0) /* an earlier write has failed, whose errno is gone */
-        say_error("cannot write to standard output");
-    else if (errno != EPIPE)
+    if (errno != EPIPE)
         say_error("cannot write to standard output: %s", strerror(errno));
     return STATUS_SYSTEM;
 }
