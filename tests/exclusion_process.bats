@@ -86,6 +86,25 @@ contended() {
     done
 }
 
+@test "H93 SIGSTOP of rlock while it ends its command as the lease ends: the history says why" {
+    local limit end outcome
+    while read -r limit end outcome; do
+        rm -f "$T/up"
+        bg a rlock run --lease 9s --kill-after 4s "$limit" k -- \
+            bash -c "trap '' TERM; : >'$T/up'; while :; do sleep 0.02; done"
+        poll_until 10 test -e "$T/up"
+        [[ $outcome != lost ]] || kill -STOP "$(redis_pid)" # so that it is not renewed
+        poll_until 20 contains "$T/a.err" 'stopping'
+        suspend a STOP
+        kill -CONT "$(redis_pid)"
+        run -0 rlock run -w 60s k -- true
+        kill -CONT "${pid[a]}"
+        ends_with a "$end"
+        run -0 rlock history k
+        [[ ${lines[-2]} == *"$outcome" ]]
+    done < <(printf '%s\n' '--no-renew 124 timed out' '--at-most=1h 79 lost')
+}
+
 @test "H93 SIGSTOP of rlock that has just answered its agent: that frees the lock all the same" {
     need_strace
     bg a rlock run --lease 1h k -- sh -c ": >'$T/up'; exec await '$T/go'"

@@ -449,8 +449,8 @@ static void release_unheld(void *arg)
 
     if (orphaned && agent->fate == FATE_NONE)
         end.how = LOCK_KILLED;
-    else if (agent->command_gone && agent->fate == FATE_NONE && agent->plan->job->at_most)
-        end.how = LOCK_TIMED_OUT; /* the supervisor was ending it for that */
+    else if (agent->command_gone && agent->fate == FATE_NONE)
+        end.how = fate_ending(atomic_load(&agent->shared->fate));
     if (withdraw_grant(agent))
         return;
     if (agent->release_order.kind == ORDER_RELEASE) {

@@ -12,6 +12,7 @@
 #include "os/cgroup.h"
 #include "os/child.h"
 #include "run/events.h"
+#include "run/fate.h"
 
 /* From the agent to the supervisor. */
 enum report_kind {
@@ -108,6 +109,8 @@ struct run_shared {
     atomic_bool delivered;       /* the printer of an acquisition has printed the lock */
     atomic_int_fast64_t ending;  /* since when (struct awake) the command is being ended, by the
                                  * guard that has claimed it; 0: it is not */
+    atomic_int fate;             /* enum fate, of a command that its supervisor ends, as that knew
+                                  * it then; written before "ending" */
     atomic_int signalled;        /* the signal of --on-lost: enum run_signalled */
     struct child_note stop_note; /* of the supervisor's process of --stop */
     atomic_int stop_command;     /* the pid of the agent's; 0: it has none, or has reaped it */

@@ -290,8 +290,11 @@ static void go_on_stopping(struct job *job)
  * two is that. In both, the time until KILL begins when the first of them began. */
 static void claim_end(struct job *job)
 {
-    job->ends_command =
-        !job->agent->shared || run_claim_end(job->agent->shared, &job->stopping_since);
+    struct run_shared *shared = job->agent->shared;
+
+    if (shared)
+        atomic_store(&shared->fate, job->fate);
+    job->ends_command = !shared || run_claim_end(shared, &job->stopping_since);
     job->stop.tree.kill_at = deadline_now(job).kill_at;
 }
 
