@@ -119,6 +119,23 @@ contended() {
     ends_with a 0
 }
 
+@test "H93 SIGSTOP of rlock that has just acknowledged a renewal: that frees the lock all the same" {
+    need_strace
+    bg a rlock run --lease 1h k -- sh -c "printf %s \"\$RLOCK_OWNER\" >'$T/owner'; : >'$T/up'
+        exec await '$T/go'"
+    poll_until 10 test -e "$T/up"
+    # rlock takes a second to see that its command has ended; its agent asks it, and renews meanwhile.
+    trace "${pid[a]}" -o "$T/calls" -e trace=wait4,sendmsg -e inject=wait4:delay_enter=1000000 \
+        -e inject=sendmsg:signal=STOP:when=2
+    : >"$T/go"
+    poll_until 10 grep -q wait4 "$T/calls"
+    redis publish "rlock:{k}:$(<"$T/owner")" 1
+    run -0 rlock run -w 60s k -- true
+    kill "$tracer"
+    kill -CONT "${pid[a]}"
+    ends_with a 0
+}
+
 @test "H164 an agent is killed before the signal of --on-lost that it has claimed: rlock sends it" {
     need_strace
     bg a rlock run --lease 60s --on-lost signal:USR1 k -- bash -c "trap 'echo usr1 >>\"$T/got\"' USR1

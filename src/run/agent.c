@@ -499,7 +499,8 @@ static void take_acknowledgement(struct agent *agent, struct lease lease)
 {
     if (agent->state == LOST || lease.end.ns != agent->watchdog.known.lease.end.ns)
         return; /* too late, or of a grant that was withdrawn, or of an older lease */
-    presence_settle(&agent->presence);
+    if (!agent->command_ended) /* otherwise it still should release the lock soon */
+        presence_settle(&agent->presence);
     if (agent->state == OFFERED)
         agent->state = HOLDING;
     watchdog_acknowledge(&agent->watchdog);
