@@ -105,6 +105,19 @@ contended() {
     done < <(printf '%s\n' '--no-renew 124 timed out' '--at-most=1h 79 lost')
 }
 
+@test "H93 SIGSTOP of rlock whose command continues without its lock: the agent frees that later" {
+    bg a rlock run --lease 1h --on-lost continue k -- sh -c ": >'$T/up'; exec await '$T/go'"
+    poll_until 10 test -e "$T/up"
+    bg f rlock force-release --yes k
+    poll_until 20 contains "$T/a.err" 'lock lost'
+    suspend a STOP
+    : >"$T/go"
+    run -0 rlock run -w 60s k -- true
+    kill -CONT "${pid[a]}"
+    ends_with a 79
+    finish f
+}
+
 @test "H93 SIGSTOP of rlock that has just answered its agent: that frees the lock all the same" {
     need_strace
     bg a rlock run --lease 1h k -- sh -c ": >'$T/up'; exec await '$T/go'"

@@ -688,14 +688,14 @@ static void on_look(struct loop_timer *timer)
         presence_ask(&agent->presence); /* its answer begins the time for its reaction anew */
     if (presence_may_react(&agent->presence))
         return;
-    if (agent->state == LOST && !agent->command_gone) {
-        if (!agent->command_ended)
-            watchdog_signal_loss(&agent->watchdog);
+    if (agent->command_ended) {
+        if (agent->command_gone || watchdog_bar_stop_command(&agent->watchdog))
+            release_unheld(agent);
+    } else if (agent->state == LOST) {
+        watchdog_signal_loss(&agent->watchdog);
         watchdog_lose(&agent->watchdog, SUPERVISOR_ABSENT);
-    } else if (!agent->command_ended) { /* OFFERED */
+    } else { /* OFFERED */
         withdraw_grant(agent);
-    } else if (agent->command_gone || watchdog_bar_stop_command(&agent->watchdog)) {
-        release_unheld(agent);
     }
 }
 
