@@ -50,7 +50,7 @@ void cluster_judge(const struct checkup *masters, unsigned slots, struct diagnos
 }
 
 /* Checks one node of the Cluster, as a server of its own. False with a message in "fault" if it
- * could not even be asked from here; so the next two as well. */
+ * could not even be asked from here. */
 static bool check_node(const struct checkup_plan *plan, struct url_host host,
                        struct checkup *checkup, char *fault, size_t size)
 {
@@ -62,7 +62,7 @@ static bool check_node(const struct checkup_plan *plan, struct url_host host,
 }
 
 /* Checks the first node of the URL that answers, where the user may not ask for the masters: it
- * tells what else the user may not do. */
+ * tells what else the user may not do. False as of check_node(). */
 static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                       size_t size)
 {
@@ -79,7 +79,7 @@ static bool check_any(const struct checkup_plan *plan, struct checkup *checkup, 
 }
 
 /* Checks all masters that the map names, and what they are together. read: how the reading of the
- * map has ended. */
+ * map has ended. False as of check_node(). */
 static bool check_nodes(const struct checkup_plan *plan, const struct cluster_map *map,
                         const struct answer *read, struct checkup *checkup, char *fault,
                         size_t size)

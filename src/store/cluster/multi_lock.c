@@ -185,7 +185,7 @@ static void ask_next(struct multi_lock *multi)
         struct renew_request *request = &multi->request.renew;
         *request = *whole->renew;
         request->lock = set_key(multi, multi->order[multi->step]);
-        if (request->grants)
+        if (request->grants) /* one for each key */
             request->grants += multi->key;
         operation.renew = request;
     } else {
@@ -327,6 +327,7 @@ static void note_answer(struct multi_lock *multi, const struct answer *answer, b
 {
     enum hold *hold = &multi->holds[multi->key];
 
+    /* This request has asked the holders to release (--replace): the next one need not. */
     multi->asked[multi->key] |= multi->one.replace && answer->refused.holders > 0;
     if (answer->verdict == VERDICT_GRANTED) {
         *hold = HOLD_LOCK;

@@ -385,6 +385,7 @@ static void check_pg_order(struct probe *probe)
             "FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation, pg_database d "
             "WHERE a.attrelid = to_regclass('@record') AND a.attname = 'name' "
             "AND d.datname = current_database()");
+    /* C, C.UTF-8 and POSIX order by bytes. */
     if (ask_sql(probe, text.out.text) && *probe->values[0] && *probe->values[0] != 'C' &&
         !value_is(probe, 0, "POSIX"))
         diagnosis_add(

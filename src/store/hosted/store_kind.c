@@ -1,4 +1,5 @@
-/* To rlock, a host is a Redis server that is started when it is needed. */
+/* To rlock, a host is a Redis server that is started when it is needed. Functions that take parts
+ * of a URL return what is wrong with it, words that follow it in a message, or NULL. */
 #include "store/hosted/store_kind.h"
 
 #include <stdio.h>
@@ -24,9 +25,6 @@ static const struct sql_dialect *dialect_of(const struct url *url)
 
 /* sun_path without its NUL, see unix(7), and what PostgreSQL calls its socket. */
 #define SOCKET_PATH_MAX (107 - 16)
-
-/* Functions here that return text return what is wrong with the URL, words that follow it in a
- * message, or NULL. */
 
 /* Takes ?table=, from which each table's name is made. */
 static const char *take_table(struct url *url, char *value)
@@ -179,7 +177,8 @@ static void print_url(const struct url *url, char *out, size_t size)
 /* The longest name of a driver's program, without its directory. */
 #define DRIVER_NAME_MAX 200
 
-/* Checks a driver's argument. It must not have a password, as every user of the host sees it. */
+/* Checks a driver's argument, a part of the URL. It must not have a password, as every user of the
+ * host sees it. */
 static const char *check_argument(const char *text)
 {
     const char *mark = strstr(text, "://"), *host = mark ? mark + 3 : text;

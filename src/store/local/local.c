@@ -441,12 +441,12 @@ static void be_unlimited(void)
         setpriority(PRIO_PROCESS, 0, 0);
 }
 
-/* Becomes redis-server, with all options that it needs, or ends with the reason in the log.
- * appendfsync no: each write is handed to the kernel before it is answered, so a server that is
- * killed loses nothing. With "everysec" it delays writes while the disk is slow. A power failure
- * loses locks, but also ends all their holders: they were on this host. */
+/* Becomes redis-server, with all options that it needs, or ends with the reason in the log. */
 __attribute__((noreturn)) static void become_server(const struct local_place *place, int log)
 {
+    /* appendfsync no: each write is handed to the kernel before it is answered, so a server that is
+     * killed loses nothing. With "everysec" it delays writes while the disk is slow. A power
+     * failure loses locks, but also ends all their holders: they were on this host. */
     static const char *const options[][2] = {{"--port", "0"},
                                              {"--unixsocketperm", "700"},
                                              {"--appendonly", "yes"},
@@ -527,7 +527,7 @@ static void read_reason(int log, off_t start, char *out, size_t size)
     text[got] = '\0';
     const char *line = strrchr(text, '\n');
     line = line ? line + 1 : text;
-    const char *mark = strstr(line, " # ");
+    const char *mark = strstr(line, " # "); /* between the time and a warning */
     snprintf(out, size, "%.120s", mark ? mark + 3 : line);
 }
 

@@ -694,6 +694,8 @@ static void start_release(struct quorum_store *store, const struct release_reque
         begin_round(store, held ? QUORUM_RETURN : QUORUM_FREE);
         for (size_t i = 0; i < store->count; i++) {
             struct quorum_node *node = &store->nodes[i];
+            /* bar: an acquisition that may still arrive must not succeed, as the owner makes no
+             * other one. */
             struct quorum_order order = {.task = VERB_RELEASE,
                                          .last = !in_time,
                                          .bar = (request->uncertain || node->unsure) && !in_time,

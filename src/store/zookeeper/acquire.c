@@ -26,8 +26,8 @@ static void find_ancestors(struct zk_store *store);
 
 /* -- a place in the queues --------------------------------------------------------------------- */
 
-/* Creates all or none, and all with one zxid: an owner that is before this one in one queue that
- * both share is before it in all of them. */
+/* Creates the own nodes of all keys or none, with one zxid: an owner that is before this one in one
+ * queue that both share is before it in all of them. Lists the queues behind that. */
 static void create_nodes(struct zk_store *store)
 {
     zk_multi(store->batch);
@@ -439,6 +439,7 @@ static bool judge_place(struct zk_store *store, struct zk_nodes *nodes,
 
     zk_set_text(&nodes->in_the_way,
                 other ? zk_path_join(nodes->branches[zk_queue_branch(store)], other->name) : NULL);
+    /* The own place counts only where the owner stays in the queue. */
     nodes->position = store->request.queue ? (int64_t)zk_queue_position(queue, own)
                                            : (int64_t)zk_queue_position(queue, NULL) - 1;
     return own;

@@ -114,7 +114,8 @@ static void on_found(struct zk_store *store, const struct zk_reply *replies)
     int error = zk_multi_error(replies++, NULL);
 
     zk_forget_found(store);
-    error = error == ZK_NO_AUTH ? ZK_OK : error; /* that was a write as well */
+    /* The write comes behind all earlier requests, also where the user is refused it. */
+    error = error == ZK_NO_AUTH ? ZK_OK : error;
     for (size_t i = 0; i < store->key_count; i++) {
         for (enum zk_branch branch = 0; branch < ZK_BRANCHES && error == ZK_OK; branch++) {
             const char *path = store->nodes[i].branches[branch];

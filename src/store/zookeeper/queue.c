@@ -63,7 +63,7 @@ char *zk_path_to_key(struct jute_text name)
                  percent_decode(name.bytes, name.size, key, name.size + 1) == PERCENT_FINE &&
                  !key_fault(key);
 
-    if (sound)
+    if (sound) /* a name that print_name() would not write is another program's */
         print_name(key, again);
     if (sound && strlen(again) == name.size && memcmp(again, name.bytes, name.size) == 0)
         return key;

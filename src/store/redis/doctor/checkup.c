@@ -206,6 +206,7 @@ void redis_facts_setting(struct server_facts *facts, const char *name, const red
         return;
     for (size_t i = 0; i < FACTS; i++) {
         const struct fact *fact = &facts_with_names[i];
+        /* As a fact, an empty text is one that was not told. */
         if (fact->setting && strcmp(name, fact->setting) == 0)
             take_fact(facts, fact, *value || !fact->size ? value : "none");
     }

@@ -41,7 +41,7 @@ struct locator *locator_new(struct loop *loop, const struct url *url, struct tls
     *locator =
         (struct locator){.loop = loop, .url = url, .events = events, .arg = arg, .pace = LOOK_NS};
     locator->look = (struct loop_timer){.fire = ask_sentinels, .owner = locator};
-    locator->fixed = url->kind->program != NULL;
+    locator->fixed = url->kind->program != NULL; /* a program has no address */
     if (locator->fixed)
         return locator;
     locator->startable = url->kind->start_server != NULL;
