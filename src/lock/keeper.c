@@ -283,7 +283,7 @@ static void disarm_timers(struct keeper *keeper)
     loop_disarm(keeper->loop, &keeper->end);
 }
 
-/* Ends, and reports keeper->result. */
+/* Enters OVER, and tells the owner of the keeper the result. */
 static void end_keeper(struct keeper *keeper)
 {
     keeper->state = OVER;
@@ -312,7 +312,7 @@ static void start_release(struct keeper *keeper, struct moment until)
     if (!keeper->busy)
         send_release(keeper);
     else if (!keeper->again)
-        schedule_next(keeper, until); /* go_without_answer() */
+        schedule_next(keeper, until); /* go_without_answer(); "again" waits for the answer */
 }
 
 enum end_when {
@@ -417,7 +417,7 @@ static void schedule_renewal(struct keeper *keeper)
     struct moment renewal = renew_at(keeper);
 
     loop_arm(keeper->loop, &keeper->end, keeper->lease.end);
-    if (keeper->poked)
+    if (keeper->poked) /* during the renewal that was just answered */
         renewal = now_of(keeper);
     keeper->poked = false;
     if (renewal.ns == MOMENT_NEVER.ns)
@@ -496,6 +496,7 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
 {
     const struct lock_party *now = answer->refused.holder;
     struct keeper_loss loss = {.cause = LOSS_GONE,
+                               /* it was asked for: the store has it until the release */
                                .kept = answer->cause == CAUSE_REVOKED,
                                .key = lost_key(keeper, answer),
                                .by = "",
@@ -503,7 +504,7 @@ static struct keeper_loss loss_of(const struct keeper *keeper, const struct answ
 
     if (answer->cause == CAUSE_MISFIT) {
         loss.cause = LOSS_STATED;
-    } else if (answer->refused.foreign) {
+    } else if (answer->refused.foreign) { /* another program holds the mirror, or has deleted it */
         loss.cause = answer->refused.holders > 0 ? LOSS_MIRROR_TAKEN : LOSS_MIRROR_DELETED;
     } else if (answer->refused.revoked) {
         loss.cause = LOSS_REVOKED;
@@ -570,6 +571,7 @@ static void send_renewal(struct keeper *keeper, struct moment until, store_done 
         keeper->lock.held = moment_until(keeper->since, now);
     if (held && !keeper->plan.renew)
         keeper->lock.lease = lease_rest(now, keeper->lease.end); /* it ends when it would have */
+    /* With the grants, a store that has forgotten a held lock makes it again. */
     *request = (struct renew_request){.lock = &keeper->lock,
                                       .grants = held ? keeper->granted.grants : NULL,
                                       .handed = keeper->handed,
@@ -1044,6 +1046,7 @@ static void send_release(struct keeper *keeper)
                                moment_plus(now, timeout > RELEASE_NS ? timeout : RELEASE_NS));
     choose_keys(keeper);
     *request = release_of(keeper, &keeper->lock);
+    /* The release must not undo that acquisition later, and gives the place in the queue back. */
     request->in_time = request->returns = keeper->again;
     /* An owner that acquires again may be granted the lock by an older request of its own. */
     request->uncertain = may_be_granted(keeper) || (!keeper->again && may_be_executed(keeper));
@@ -1152,7 +1155,7 @@ static void on_handed(void *arg, const struct answer *grant)
     int64_t trips = lease_request_timeout(0, keeper->round_trip);
 
     if (keeper->busy || (keeper->state != WAITING && keeper->state != PAUSED))
-        return;
+        return; /* an answer to the request will tell */
     take_lease(keeper, grant);
     if (owner_is_absent(keeper)) {
         keeper_restart(keeper);
@@ -1256,6 +1259,7 @@ void keeper_hold_renewals(struct keeper *keeper)
 
 void keeper_allow_renewals(struct keeper *keeper)
 {
+    /* on_timer() has noted a renewal that became due as a poke. */
     bool missed = keeper->on_hold && keeper->state == HELD && keeper->poked;
 
     keeper->on_hold = false;

@@ -105,6 +105,7 @@ struct keeper *keeper_start(struct loop *loop, struct store *store, const struct
 struct keeper *keeper_take_over(struct loop *loop, struct store *store,
                                 const struct keeper_plan *plan, const struct keeper_past *past,
                                 const struct keeper_events *events, void *arg);
+/* Frees the keeper, in any state, and says nothing more: what is in the store stays there. */
 void keeper_free(struct keeper *keeper);
 
 /* Returns the text of the store's latest failure; "": it has answered since, or never failed. */

@@ -101,7 +101,8 @@ static bool is_cgroup(const char *path)
  * caller frees. */
 static char *find_parent(enum cgroup_need need)
 {
-    const size_t room = PATH_MAX - 64, size = PATH_MAX + 512; /* for the new one's name; for text */
+    const size_t room = PATH_MAX - 64;  /* less the name of the new one */
+    const size_t size = PATH_MAX + 512; /* of /proc/self/cgroup: with the lines of version 1 */
     char *text FREED = mem_checked(malloc(size));
     const char *own = read_own(text, size);
 

@@ -366,7 +366,8 @@ static struct start *plan_start(const struct child_plan *plan)
 
     start->plan = *plan;
     start->names = list_names(plan->argv[0]);
-    /* The command as an argument of the shell, for execute_names(): [1] is its path then. */
+    /* The arguments with which the shell runs the command, if that is a script without "#!": its
+     * path, [1], is set by execute_names(). */
     size_t count = 1;
     while (plan->argv[count])
         count++;

@@ -160,7 +160,7 @@ static int try_read(void)
     sigemptyset(&none);
     int fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
-        return 0; /* tried by itself */
+        return 0; /* try_signalfd() tells */
     ssize_t got = read(fd, &info, sizeof info);
     int error = got < 0 ? errno : EIO;
     close(fd);

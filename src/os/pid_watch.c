@@ -88,7 +88,7 @@ void pid_watch_close(struct pid_watch *watch)
         loop_remove(watch->loop, &watch->io);
         loop_disarm(watch->loop, &watch->timer);
     }
-    if (watch->io.fd > STDERR_FILENO)
+    if (watch->io.fd > STDERR_FILENO) /* 0: it was never opened */
         close(watch->io.fd);
     watch->io.fd = -1;
 }

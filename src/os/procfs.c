@@ -125,6 +125,7 @@ bool procfs_is_process(const struct procfs *procfs, pid_t pid)
     char status[512];
     ssize_t got = file_read_small(procfs_open_file(procfs, pid, "status"), status, sizeof status);
 
+    /* Where it cannot be read, it is taken for one. */
     return got <= 0 || has_only_number(status, "\nTgid:\t", pid);
 }
 

@@ -54,10 +54,12 @@ bool procfs_is_usable(struct procfs *procfs);
 /* Whether /proc seems to be that of this process's name space: costs less than procfs_is_usable(),
  * but is true as well for another one in which this process has the same number by chance. */
 bool procfs_shows_self(const struct procfs *procfs);
+/* Closes /proc and the reserve; harmless if that was done. */
 void procfs_close(struct procfs *procfs);
 
-/* Around a number of looks: frees the descriptors that were kept for them, and keeps them again. */
+/* Before a number of looks: closes the descriptors that were kept in reserve for them. */
 void procfs_begin(struct procfs *procfs);
+/* After the looks: keeps descriptors in reserve again. */
 void procfs_end(struct procfs *procfs);
 
 /* The number that was given last to a process or a thread of this name space: they are given in

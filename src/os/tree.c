@@ -355,7 +355,7 @@ static enum tree_state signal_found(const struct tree *tree, const struct proces
  * them could be listed. */
 static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
 {
-    struct process root = {.pid = tree->root, .threads = 1};
+    struct process root = {.pid = tree->root, .threads = 1}; /* only its main thread forks */
     struct process_list children ENDED_BY(process_list_free) = {0};
 
     if (!procfs_add_children(tree->procfs, &root, &children))
@@ -386,7 +386,7 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
 /* Signals those children of the root that /proc does not show (signal_hidden()). */
 static enum tree_state signal_hidden_children(const struct tree *tree, int signo, bool *complete)
 {
-    struct process root = {.pid = tree->root, .threads = 1};
+    struct process root = {.pid = tree->root, .threads = 1}; /* only its main thread forks */
     struct process_list children ENDED_BY(process_list_free) = {0};
     enum tree_state state = TREE_GONE;
 
@@ -710,10 +710,11 @@ static enum tree_state signal_by_search(const struct tree *tree, int signo, bool
     return state;
 }
 
-/* Signals the processes of the tree that can be found, wherever they are. */
+/* Signals the processes of the tree that can be found, in its cgroup or not, and returns what was
+ * there: first by quick ways, and by a search of all processes for KILL, or if those find none. */
 static enum tree_state signal_processes(const struct tree *tree, int signo)
 {
-    enum tree_state state = TREE_LIVE;
+    enum tree_state state = TREE_LIVE; /* without a search, something was found */
     bool complete = true;
 
     if (!procfs_is_usable(tree->procfs))

@@ -158,8 +158,8 @@ static void tell_news(struct agent *agent, const struct run_news *news)
 /* -- a grant that is offered ----------------------------------------------------------------- */
 
 /* Called by the keeper before it acquires the lock. True: the peer is stopped, and nothing is
- * acquired until it has answered a ping with ORDER_PONG. A dead peer does not count as stopped:
- * be_alone() has dealt with it. */
+ * acquired until it has answered a ping with ORDER_PONG. A dead peer does not count as stopped, as
+ * be_alone() has dealt with it; nor does any while this process leaves. */
 static bool is_absent(void *arg)
 {
     struct agent *agent = arg;
@@ -566,7 +566,7 @@ static void take_order(struct agent *agent, const struct agent_order *order, int
         if (was_claimed(agent)) { /* the command is stopped as well, and the lock is kept */
             watchdog_pause(&agent->watchdog);
             keeper_allow_renewals(agent->keeper);
-        } else if (!withdraw_grant(agent)) {
+        } else if (!withdraw_grant(agent)) { /* it waits: nothing is acquired before its answer */
             waiting_hide(&agent->waiting);
             presence_ask(&agent->presence);
         }
@@ -813,7 +813,7 @@ int agent_main(int channel, const void *arg)
     if (!agent.store)
         return refuse_plan(&agent, *plan->address_status, fault);
     start_agent(&agent, task);
-    /* While the store connects. */
+    /* The store connects meanwhile. */
     if (procfs_open(&agent.procfs) < 0 || loop_run(agent.loop) < 0)
         return refuse_plan(&agent, STATUS_SYSTEM, strerror(errno));
     outbox_finish(agent.outbox, REPORT_NS);
@@ -823,7 +823,7 @@ int agent_main(int channel, const void *arg)
     waiting_free(&agent.waiting);
     descendants_free(&agent.descendants);
     outbox_free(agent.outbox);
-    if (agent.presence.state == PRESENCE_DEAD)
+    if (agent.presence.state == PRESENCE_DEAD) /* a supervisor does so itself */
         cgroup_remove(&task->shared->cgroup);
     loop_free(agent.loop);
     procfs_close(&agent.procfs);

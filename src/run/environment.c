@@ -48,6 +48,7 @@ static void hide_in_words(char *text)
 
     for (const char *word = text; (word = urls_word(word, &length)); word += length) {
         const char *at = memrchr(word, '@', length);
+        /* "exec:NAME/REST" is a URL, too, of a driver. */
         if (at && !memmem(word, length, "://", 3) && strncmp(word, "exec:", 5) != 0)
             memset(text + (word - text), '*', (size_t)(at - word));
     }

@@ -52,4 +52,5 @@ void environment_grant(struct environment *environment, int64_t lease,
  * (--stop), without being nested in it: with those of "added", NULL-terminated, in place of any of
  * the same name, and without RLOCK_OWNER. The caller frees the list, whose strings are borrowed. */
 char **environment_beside(const struct environment *environment, char *const *added);
+/* Frees what environment_make() and environment_grant() have made. */
 void environment_free(struct environment *environment);

@@ -55,11 +55,11 @@ void run_tell_text(const struct run_events *events, enum run_event event, const 
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count,
                                  struct run_reason *reason)
 {
-    size_t key = end->refusal->refused.key; /* its index; too large: not one of them */
+    size_t key = end->refusal->refused.key; /* the index of the key that is refused */
     bool of_one = end->why->cause == CAUSE_MISFIT && key < key_count;
 
     *reason = run_reason_text(end->why->text);
-    if (end->far.round_trip)
+    if (end->far.round_trip) /* the store is too far away for such a lease */
         *reason = (struct run_reason){.cause = end->far.needed ? RUN_CAUSE_TOO_FAR
                                                                : RUN_CAUSE_GRANTED_TOO_LITTLE,
                                       /* whole milliseconds */

@@ -183,8 +183,8 @@ void run_tell_errno(const struct run_events *events, enum run_event event);
 void run_tell_refusal(const struct run_events *events, enum run_event event);
 /* Tells an event whose reason is "text". */
 void run_tell_text(const struct run_events *events, enum run_event event, const char *text);
-/* Returns the news (RUN_FAILED) that the store could not grant a request for so many keys. *reason
- * is set, and must live as long as the news. */
+/* Returns the news (RUN_FAILED) of a keeper that has ended as KEEPER_FAILED: why the store could
+ * not grant a request for so many keys. *reason is set, and must live as long as the news. */
 struct run_news run_news_failure(const struct keeper_end *end, size_t key_count,
                                  struct run_reason *reason);
 /* Tells the server's own words; "": it said none. */
@@ -194,6 +194,6 @@ static inline void run_tell_server_said(const struct run_events *events, const c
         run_tell_text(events, RUN_SERVER_SAID, said);
 }
 
-/* A copy of the news with their reason, from malloc(), in place of the one that was kept before.
- * NULL if there are none, or no memory: a guard continues without. */
+/* Returns a copy of the news with their reason, from malloc(), and frees the copy that was kept
+ * before. NULL if there are none, or no memory: a guard continues without. */
 struct run_news *run_news_keep(struct run_news *before, const struct run_news *news);

@@ -529,6 +529,7 @@ void job_extend(struct job *job, struct lease lease)
     job->lease = lease;
     free(job->trouble);
     job->trouble = NULL;
+    /* A lease that is nearly over by now must be renewed once more first. */
     if (job->state == JOB_VERIFYING && !moment_reached(job_term_at(job), moment_now()))
         resume_command(job);
 }

@@ -84,7 +84,7 @@ int job_start(struct job *job);
  * has taken the place of one that died. */
 void job_introduce(const struct job *job);
 
-/* The lease was renewed: it ends later. */
+/* The lease was renewed: it ends later. In VERIFYING, that is the answer: the command continues. */
 void job_extend(struct job *job, struct lease lease);
 /* The lock is lost: tells the user, and ends the command, unless the plan has it continue. Does
  * nothing where no command was started, or that is known. */

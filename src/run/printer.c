@@ -204,7 +204,7 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
         return;
     }
     if (plan->agent.keep)
-        pid_watch_close(plan->agent.keep);
+        pid_watch_close(plan->agent.keep); /* the agent has it now */
     if (!prepare_printer(&printer) || loop_run(printer.loop) < 0) {
         run_tell_refusal(events_of(&printer), RUN_SYSTEM_REFUSED);
         outcome->status = STATUS_SYSTEM;
@@ -221,7 +221,7 @@ void printer_run(const struct printer_plan *plan, struct printer_outcome *outcom
         agent_process_end(&outcome->agent);
     } else if (printer.state != PRINTED && outcome->agent.over) {
         agent_process_end(&outcome->agent);
-    }
+    } /* a renewer stays; an agent that has not answered releases the lock when this process ends */
 }
 
 bool printer_confirm(const struct printer_plan *plan, struct printer_outcome *outcome)

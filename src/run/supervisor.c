@@ -226,7 +226,7 @@ static void notify_event(struct supervisor *s, enum notice_event event)
     memcpy(notice.grants, s->outcome->grants, sizeof notice.grants);
     notice.waited = s->outcome->granted ? s->outcome->waited : moment_until(s->began, now);
     notice.held = s->outcome->granted ? moment_until(s->job.acquired, now) : 0;
-    if (s->outcome->granted || s->refusal)
+    if (s->outcome->granted || s->refusal) /* NULL: this process is the holder */
         events->name_holder(events->arg, s->outcome->granted ? NULL : s->refusal, notice.holder,
                             sizeof notice.holder);
     describe_event(s, &notice);
@@ -242,8 +242,7 @@ static struct moment held_long_at(const struct supervisor *s)
     return moment_plus(s->job.acquired, s->plan->job.notify_after);
 }
 
-/* Sends the notices that the state of the lock asks for by now, each once. A command that continues
- * without its lock may be timed out after the loss. */
+/* Sends the notices that the state of the lock asks for by now, each once. */
 static void notify_of_state(struct supervisor *s)
 {
     bool failed =
@@ -253,6 +252,8 @@ static void notify_of_state(struct supervisor *s)
         notify_event(s, NOTICE_HELD);
     if (s->job.fate == FATE_LOST)
         notify_event(s, NOTICE_LOST);
+    /* By the verdict, as a command that continues without its lock may be timed out later: its fate
+     * stays FATE_LOST. */
     if (s->job.verdict && s->job.verdict->event == RUN_STOPPING)
         notify_event(s, NOTICE_TIMED_OUT);
     if (failed && !s->outcome->granted)

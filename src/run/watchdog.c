@@ -281,6 +281,7 @@ static void on_timer(struct loop_timer *timer)
         return;
     struct moment now = loop_now(watchdog->loop);
     watchdog->tree.kill_at = kill_at(watchdog);
+    /* This process's command of --stop is outside the cgroup of the command. */
     watchdog->tree.strays = watchdog->tree.root > 0 && watchdog->stop_command.begun;
     bool late = moment_reached(watchdog->tree.kill_at, now);
     if (late)
