@@ -247,7 +247,7 @@ static void wrap_words(struct strbuf *out, size_t *column, const char *text)
 static void print_meaning(const struct option_row *row, struct strbuf *out)
 {
     const struct option_spec *spec = row->spec;
-    const char *initial =
+    const char *initial = /* the default that is shown */
         !spec->initial || strcmp(spec->initial, "0") == 0 || strcmp(spec->initial, "no") == 0
             ? NULL
             : spec->initial;

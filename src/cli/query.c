@@ -254,7 +254,8 @@ void query_survey(struct query *query, const struct survey_request *request, str
     whole.heard_arg = query;
     query_ask(query, (struct operation){.verb = VERB_SURVEY, .survey = &whole}, answer);
     if (answer->verdict == VERDICT_UNKNOWN)
-        lock_views_free(&list->misfits); /* they are for a list of all locks */
+        lock_views_free(&list->misfits); /* a caller that sees misfits takes the list for whole */
+    /* The doctors' lock is shown to those who name it. */
     if (!request->latches && !survey_names(request, QUERY_TRIAL_KEY))
         lock_views_remove(&list->locks, QUERY_TRIAL_KEY);
     lock_views_sort(&list->locks);

@@ -243,7 +243,8 @@ struct counts {
     size_t held, waiting, paused;
 };
 
-/* Counts what the last line sums up. */
+/* Counts the locks that are held, those who wait, and the pauses, of all locks together. Each GLOB
+ * that is paused counts once, and so does each lock that is paused without them. */
 static struct counts count_all(const struct thresholds_subject *subject)
 {
     struct counts counts = {.paused = subject->pauses.count};

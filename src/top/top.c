@@ -444,7 +444,7 @@ static void on_keys(struct loop_io *io, int events)
 /* -- the terminal ------------------------------------------------------------------------------ */
 
 /* Stops this job until it is in the foreground. False: nothing can put it there. */
-static bool be_in_foreground(struct top *top)
+static bool await_foreground(struct top *top)
 {
     if (!terminal_exists(&top->terminal))
         return true;
@@ -493,7 +493,7 @@ static void on_signal(void *owner, int signo)
         if (top->screen)
             endwin();
         terminal_stop(SIGTSTP, TERMINAL_STOPS_PROCESS);
-        if (!be_in_foreground(top)) {
+        if (!await_foreground(top)) {
             top->call.signal = SIGHUP;
             loop_stop(top->call.query.loop);
         }
@@ -567,7 +567,7 @@ static int take_away(void *arg)
     const char *const words[] = {top->subject, asks ? NULL : FORCE_RELEASE_NOW, NULL};
 
     fprintf(stderr, "\nrlock force-release %s\n", top->subject);
-    end_lines_at('n');
+    end_lines_at('n'); /* a no without Enter */
     return wait_for_enter(run_command(top, &command_force_release, words));
 }
 
@@ -582,7 +582,7 @@ static int pause_or_resume(void *arg)
     const char *const pause[] = {"-m", why, pattern, length, NULL};
     const char *const resume[] = {pattern, NULL};
 
-    end_lines_at('n'); /* which no duration has */
+    end_lines_at('n'); /* a no without Enter; no duration has it */
     if (lock && lock->pause.owner[0]) {
         fprintf(stderr, "\nrlock resume %s\n", pattern);
         if (!say_ask("Let others in again? [y/N]", answer, sizeof answer) ||
@@ -670,7 +670,7 @@ static int show_top(struct call *call)
 
     terminal_init(&top->terminal);
     int status = command_open(call);
-    if (status == STATUS_OK && !be_in_foreground(top))
+    if (status == STATUS_OK && !await_foreground(top))
         status = command_system_refused(call);
     if (status == STATUS_OK)
         status = command_catch_signals(call, &top->inherited, on_signal);
