@@ -359,3 +359,16 @@ ERRORS='77 28P01 1045 user u: wrong password, or no such user
     [[ $(grep -c asked "$T/server.out") == $((number + 1)) && ! -e $T/ran ]]
     kill "${pid[server]}"
 }
+
+@test "H9 MySQL: a server that has no thread left for one more client is waited for" {
+    with_database mysql
+    echo 1135 >"$T/error"
+    error_server
+    url=mysql://u:p@127.0.0.1:$(head -n 1 "$T/server.out")/locks
+    bg a rlock run --server-wait 60s -u "$url" k -- touch "$T/ran"
+    poll_until 20 contains "$T/a.err" 'raw words of the server; trying again'
+    echo 1045 >"$T/error"
+    ends_with a 77 30
+    kill "${pid[server]}"
+    [[ ! -e $T/ran ]]
+}

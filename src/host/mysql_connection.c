@@ -67,6 +67,7 @@ static enum wire_error error_of(unsigned number, const char *said)
     case ER_RECORD_FILE_FULL: return WIRE_NO_SPACE;
     case ER_OUTOFMEMORY:
     case ER_OUT_OF_RESOURCES: return WIRE_NO_MEMORY;
+    case ER_CANT_CREATE_THREAD: return WIRE_TROUBLE; /* as many as it may have */
     case ER_SERVER_SHUTDOWN:
     case ER_CONNECTION_KILLED:
     case MYSQL_IDLE_END: return WIRE_ENDED;
