@@ -161,8 +161,8 @@ static bool refuse_option(const struct option_row *rows, const char *word,
                      meant ? "?" : "");
 }
 
-/* Words that an option lacks its argument. found: as of find_spec(). Returns false, for the caller
- * to return. */
+/* Words that an option lacks its argument. found: the letter by which it was given; from ROW_BASE
+ * on: it was given by its long name. Returns false, for the caller to return. */
 static bool refuse_without_argument(const struct option_spec *spec, int found,
                                     struct arguments *arguments)
 {

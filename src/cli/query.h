@@ -34,6 +34,7 @@ struct lock_list {
  * false with a message in "fault" on failure. query_close() must follow in either case. */
 bool query_open(struct query *query, const struct store_address *address, const char *who,
                 char *fault, size_t size);
+/* Closes the store, and frees what the questions have needed. */
 void query_close(struct query *query);
 
 /* The lock that a doctor tries: one for all doctors, because it stays, free, as long as others do.

@@ -622,6 +622,8 @@ static int settle_address(const struct collection *collection, struct settings *
     int status = settle_urls(collection, &settings->address);
 
     settings->address_status = settings_status(collection->settings, SETTING_URL);
+    /* A store that fails gives a hint by these: to say where the store is, and that an outer rlock
+     * may have taken the password out of the environment. */
     settings->address.assumed = collection->settings->given[SETTING_URL].origin == ORIGIN_DEFAULT;
     settings->address.nested = owner && *owner;
     if (status == STATUS_OK)

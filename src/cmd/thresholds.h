@@ -44,9 +44,9 @@ const char *threshold_parse(enum measure measure, const char *text, struct thres
 
 /* Judges all locks, and the pauses of GLOBs. Writes a line into *line, which is empty: the worst
  * first, then the patterns that match nothing, and behind a bar the numbers that such plugins print
- * for graphs. */
+ * for graphs. Returns the worst severity. */
 enum severity thresholds_judge(const struct threshold thresholds[MEASURES],
                                const struct thresholds_subject *subject, struct strbuf *line);
 
-/* Writes the line if there is nothing to judge, for a reason. */
+/* Writes the line of a survey that has failed, with the reason. Returns SEVERITY_UNKNOWN. */
 enum severity thresholds_unknown(const char *why, struct strbuf *line);
