@@ -64,6 +64,8 @@ hears_from_another() {
     return 1
 }
 
+# b asks another member than the leader. A host that listens to a member has two connections there
+# or more.
 @test "a waiter listens to the member that answers it, not to one that is silent" {
     poll_until 20 leader
     stay a k --lease 10m

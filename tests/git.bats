@@ -163,6 +163,8 @@ END
     [[ $(ask 'put k - 2' a) == "done $(git -C "$T/locks.git" rev-parse refs/rlock/k=)" ]]
 }
 
+# A request that is sent twice, as by libcurl: the first one has moved the ref, and git's own lock
+# file of it is still there.
 @test "H141 a put that finds the lock of itself is done" {
     local version
     version=$(ask 'put k - 2' a)

@@ -159,6 +159,7 @@ without_grace() {
     # No other client can have it all the same.
     refused 69 run -n --lease 1m other -- touch "$T/run"
     run -0 rlock release --owner "$other" other
+    # The file of settings has grace = yes.
     RLOCK_CONFIG=/dev/null run -1 rlock release --owner "$other" other
     RLOCK_CONFIG=/dev/null run -0 rlock release --grace --owner "$other" other
 }

@@ -311,7 +311,8 @@ shown_by() {
 }
 
 # To find all of a tree takes longer than the time between TERM and KILL, and than KILL's own. A
-# lease is longer than a few such looks on a busy machine: no renewal is acknowledged meanwhile.
+# lease is longer than a few such looks on a busy machine: no renewal is acknowledged meanwhile. So
+# only those parts of keeps_promises are tried that end commands: exclusion and signals.
 @test "H163 place: a slow /proc, with many processes" {
     bg_up crowd "$RLOCK_TEST_TOOLS/crowd" 2000 "$T/crowd.up"
     run_rlock_under env LD_PRELOAD="$RLOCK_TEST_TOOLS/shim_readdir.so"

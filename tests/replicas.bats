@@ -259,7 +259,8 @@ has_left_master() {
 
 @test "a waiter whose heartbeat takes the lock: not without the replica" {
     replica_start one
-    # Without a message, what is granted is granted to a try that listens, in a transaction.
+    # The lock of a holder "dead", for 12 s: its end calls no waiter. So the grant is that to a
+    # heartbeat, a try that listens, in a transaction.
     redis hset 'rlock:{k}' k lock/1 f 1 \
         s "x 0 1 $(($(now_ms) + 12000)) 12000 dead" \
         h:dead "$(($(now_ms) + 12000)) 12000 1 dead $(now_ms) x 0 " >/dev/null

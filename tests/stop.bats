@@ -1,6 +1,6 @@
 # --stop: work that is elsewhere, and not a descendant of the command, ends with it. refuses PID:
-# the kernel refuses all messages of that process. cleaner: a command that takes its time after
-# TERM.
+# the kernel refuses all messages of that process. cleaner COMMAND: rlock a, whose --stop writes a
+# line to $T/stopped and then does COMMAND, and whose command makes $T/termed at TERM.
 
 load helper
 load elsewhere
@@ -131,8 +131,8 @@ absent() {
     [[ $(wc -l <"$T/left") == 1 ]] # not once more, when it may be another one's work
 }
 
-# A command that takes its time after TERM. An rlock that is stopped before it hears when it is
-# asked to release hears of nothing until its lease ends.
+# Returns when a hears who asks for its lock: an rlock that is stopped before that hears of nothing
+# until its lease ends.
 cleaner() {
     bg_up a rlock run --lease 10m --kill-after 20s --stop "echo >>'$T/stopped'; $1" k -- \
         sh -c "trap ': >\"$T/termed\"; exit 3' TERM; : >'$T/a.up'; while :; do sleep 0.05; done"

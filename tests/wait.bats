@@ -16,6 +16,8 @@ hand_overs() {
     within 3 $((10 + $1 + $1 * ($(now_ms) - start) / 1500)) $(($(redis_calls evalsha) - called))
 }
 
+# The first three commands of each round write the number of their rlock to in.1 to in.3; hand_overs
+# kills each holder in turn, and counts what the server was asked for.
 @test "H66 a hand-over costs the same with ten waiters and with a hundred" {
     local i n had=0
     hold a k --lease 60s

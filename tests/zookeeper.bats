@@ -407,7 +407,7 @@ END
     hold c 'üñ🔒'
     status_json 'map(.key) | sort == [".", "a/b%c", "üñ🔒"]'
     status_json 'a*' free 'map(.key) == ["a/b%c", "free"] and .[1].holders == []'
-    run -0 rlock status zookeeper
+    run -0 rlock status zookeeper # a free KEY, not ZooKeeper's own node of that name
     run -75 rlock status -q .
 }
 
