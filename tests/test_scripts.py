@@ -127,6 +127,16 @@ def _(server):
     same(lock.release(other, strict=True), ["RELEASED", lock.now])
 
 
+@test("release: strictly, what waits is not held, and keeps its place")
+def _(server):
+    lock, _ = held_by_a(server, B, acquired(C), D)
+    before = lock.fields()
+    for waiting in (B, acquired(C)):
+        same(lock.release(waiting, strict=True),
+             ["ABSENT", lock.now, *by(lock, before["h:" + A])])
+    same(lock.fields(), before)
+
+
 @test("force: the queue is emptied only on request, and waiters come back in their order")
 def _(server):
     lock, fence = held_by_a(server, B, C, D)

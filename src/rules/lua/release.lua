@@ -37,8 +37,8 @@ if args.attempt or not args.not_after then bar = math.max(bar, grace) end
 
 -- Sets lock.own and lock.family, the owner's entry and the family of that. Returns the refusal, if
 -- a later request of the owner was executed, or a strict release must not touch a run; nil: none. A
--- strict one takes an entry whose lease has ended for none, and notes that in run_out. i: the
--- number of the lock among KEYS.
+-- strict one takes an entry whose lease has ended for none, and notes that in run_out; it leaves
+-- the place of an owner that only waits. i: the number of the lock among KEYS.
 local function find_own(lock, i)
   lock.own, lock.family = find_entry(lock, owner)
   local place = lock.own_place and redis.call('HGET', lock.key, lock.own_place)
@@ -47,6 +47,7 @@ local function find_own(lock, i)
   end
   if args.strict and lock.own and is_dead(lock.own) then lock.own, run_out[lock] = nil, true end
   if args.strict and lock.own and is_of_run(lock.own) then return { 'MISFIT', now, 'run', i } end
+  if args.strict and not lock.own then lock.own_place = nil end
 end
 
 -- Whether the release of the lock takes no more than to remove the owner's entry: it is live and
