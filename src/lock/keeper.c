@@ -396,7 +396,8 @@ static struct moment renew_at(const struct keeper *keeper)
     struct moment now = now_of(keeper), due = MOMENT_NEVER;
 
     if (keeper->handed && keeper->plan.request.mode == LOCK_EXCLUSIVE) {
-        /* At a store where requests are in each other's way, a short command ends before it. */
+        /* At a store where requests are in each other's way ("frugal"), it comes later, so that a
+         * short command has ended before. */
         int64_t late = keeper->store->frugal ? moment_until(now, keeper->lease.end) / 3 : 0;
         if (late > LISTEN_AFTER_NS)
             late = LISTEN_AFTER_NS;
@@ -480,7 +481,7 @@ static void continue_holding(struct keeper *keeper, const struct keeper_past *pa
 static size_t lost_key(const struct keeper *keeper, const struct answer *answer)
 {
     const struct acquire_request *lock = &keeper->lock;
-    bool chosen = lock->keys == keeper->granted.keys;
+    bool chosen = lock->keys == keeper->granted.keys; /* the request has only those */
 
     if (lock->key_count == 1 || answer->refused.key >= lock->key_count)
         return 0;
@@ -631,7 +632,7 @@ static void wait_in_queue(struct keeper *keeper)
     const struct answer *refusal = refusal_of(keeper);
     /* Often enough to keep the place, and spread, so that waiters do not ask together. */
     int64_t beat = refusal->refused.next_call_ms * NS_PER_MS / BEATS_IN_A_PLACE;
-    if (beat < HEARTBEAT_NS || keeper->disturbed)
+    if (beat < HEARTBEAT_NS || keeper->disturbed) /* by a poke: the answer may be old */
         beat = HEARTBEAT_NS;
     struct moment due = moment_plus(now_of(keeper), jitter_spread(beat, beat / SPREAD));
 
@@ -664,7 +665,7 @@ static void take_refusal(struct keeper *keeper, const struct answer *answer)
         keeper->refusal = mem_zeroed(sizeof *keeper->refusal);
     answer_keep(keeper->refusal, answer);
     keeper->result.refused_at = now_of(keeper);
-    keeper->replaced |= answer->refused.holders > 0;
+    keeper->replaced |= answer->refused.holders > 0; /* with plan.replace, they were asked */
     if (answer->cause == CAUSE_MISFIT) {
         end_with(keeper, KEEPER_FAILED, refusal_of(keeper),
                  placed ? END_AFTER_RELEASE : when_to_end(keeper));
@@ -905,9 +906,11 @@ static void send_acquire(struct keeper *keeper, enum listening listening)
     request->waited = moment_until(keeper->began, now);
     request->who = identity_with_wait(keeper, request->waited);
     request->queue = keeper->plan.wait;
+    /* At a frugal store, one request is better than two. */
     request->listen = listening == LISTENING || (request->queue && keeper->store->frugal);
-    request->replace &= !keeper->replaced;
+    request->replace &= !keeper->replaced; /* holders are asked to release once */
     request->uncertain = !moment_reached(keeper->doubt.until, now);
+    /* The lease of a hand-over ends soon: it must be renewed. */
     request->accept_by_message =
         request->listen && keeper->plan.renew && !keeper->plan.whole && request->key_count == 1;
     throttle_note(&keeper->pace, now);
@@ -955,6 +958,7 @@ static void report_release_loss(struct keeper *keeper, const struct answer *answ
 {
     static const struct answer late = {.cause = CAUSE_NOT_HOLDER,
                                        .text = "the store no longer has it"};
+    /* For a release that has worked, but lacked a key: its number, from 1, is answer->lost. */
     const struct answer missing = {.cause = CAUSE_NOT_HOLDER, .refused.key = answer->lost - 1};
     char holder[HOLDER_SIZE];
 
@@ -1070,7 +1074,7 @@ static void go_without_answer(struct keeper *keeper)
     enum release_sent sent =
         leaves_lock(keeper) ? RELEASE_SENT : store_release_nowait(keeper->store, &request);
     keeper->busy = false;
-    if (sent == RELEASE_BLOCKED)
+    if (sent == RELEASE_BLOCKED) /* the request may be done all the same */
         keeper->doubt.state = STORE_MAY_GRANT;
     if (!result_is_known(keeper))
         set_result(keeper, KEEPER_UNRELEASED, &silence);
@@ -1280,7 +1284,7 @@ void keeper_cancel(struct keeper *keeper, struct moment until)
     set_result(keeper, KEEPER_CANCELLED, &no_answer);
     keeper->again = false;
     start_release(keeper, until);
-    if (under_way)
+    if (under_way) /* its answer is waited for, but not long: go_without_answer() */
         schedule_next(keeper, moment_min(until, moment_plus(now_of(keeper), LAST_ANSWER_NS)));
 }
 

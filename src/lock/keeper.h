@@ -121,7 +121,7 @@ void keeper_allow_renewals(struct keeper *keeper);
  * after a stand-still that lasted beyond it. end: how the command ended, so that plan.at_least
  * counts unless the lock was lost; NULL: there was no command, and the lock is free at once. */
 void keeper_release(struct keeper *keeper, struct moment until, const struct lock_end *end);
-/* Stops waiting, or releases an unused lock; "over" follows as above. */
+/* Stops waiting, or releases an unused lock; "over" follows, as for keeper_release(). */
 void keeper_cancel(struct keeper *keeper, struct moment until);
 /* Releases the unused lock and waits for it again, in its old place where the store has one. */
 void keeper_restart(struct keeper *keeper);

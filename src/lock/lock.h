@@ -70,8 +70,8 @@ struct held_keys {
     size_t count;
 };
 
-/* grants: of each of the keys, as it was granted. NULL: nothing is known of the grant yet, and so
- * all of them are told, with empty grants. */
+/* Chooses those of "count" keys that are held. grants: one for each key; NULL: nothing is known of
+ * the grant yet, and so all keys are chosen, with empty grants. */
 static inline void held_keys_choose(struct held_keys *held, const char *const *keys, size_t count,
                                     const struct lock_grant *grants)
 {

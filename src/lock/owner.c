@@ -50,11 +50,11 @@ bool owner_is_acquired(const char *owner)
     return is_marked(dot ? dot + 1 : owner);
 }
 
-/* All parts of a token are UUIDs, so the one before the last dot has its length. */
 bool owner_acquired_in(const char *owner, char outer[OWNER_SIZE])
 {
     const char *dot = strrchr(owner, '.');
 
+    /* Both parts beside the last dot are UUIDs. */
     if (!dot || !is_marked(dot + 1) || !is_marked(dot - UUID_LENGTH))
         return false;
     memmove(outer, owner, (size_t)(dot - owner));

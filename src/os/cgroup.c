@@ -137,8 +137,8 @@ static int make_cgroup(const char *path)
         return -1;
     }
     close(fd);
-    setxattr(path, "user.delegate", "1", 1,
-             0); /* an rlock that nests in it may make its own here */
+    /* An rlock that nests in it may make a cgroup of its own here. */
+    setxattr(path, "user.delegate", "1", 1, 0);
     setxattr(path, OURS, "1", 1, 0);
     return 0;
 }

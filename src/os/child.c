@@ -33,7 +33,7 @@ static void pass_on(int signo)
 {
     int error = errno;
 
-    if (syscall(SYS_gettid) == getpid())
+    if (syscall(SYS_gettid) == getpid()) /* that child: the main thread here blocks the signal */
         signal(signo, SIG_DFL);
     syscall(SYS_tgkill, getpid(), getpid(), signo);
     errno = error;
@@ -323,7 +323,7 @@ __attribute__((no_sanitize_address)) static int become_command(void *arg)
     if (getppid() != start->parent) /* which has died before that */
         _exit(127);
     setpgid(0, 0);
-    if (!child_note_take(start->note))
+    if (!child_note_take(start->note)) /* a guard has barred it: it is too late */
         error = ETIME;
     if (start->on_terminal)
         tcsetpgrp(start->terminal, getpid());

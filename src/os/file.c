@@ -73,7 +73,7 @@ static int read_available(struct reading *reading)
         return -1;
     if (n == 0)
         return await_bytes(reading);
-    reading->opened = true; /* without a writer, the end is told, and nothing to wait for */
+    reading->opened = true; /* without a writer, read() had told the end (n == 0) */
     if (n < 0)
         return await_bytes(reading);
     char *fresh = file->text + file->size;

@@ -45,8 +45,8 @@ struct procfs {
     bool checked; /* procfs_is_usable() has looked */
 };
 
-/* 0, also where there is no /proc; -1 with errno for want of descriptors or memory. To be closed by
- * procfs_close(). */
+/* Opens /proc. Returns 0, also where there is none; -1 with errno for want of descriptors or
+ * memory. To be closed by procfs_close(). */
 int procfs_open(struct procfs *procfs);
 /* False if /proc is not mounted, or is that of another process name space. Then nothing else may be
  * asked of it. Looks once, and remembers. */
@@ -67,7 +67,7 @@ void procfs_end(struct procfs *procfs);
 pid_t procfs_last_pid(const struct procfs *procfs);
 /* Opens a file of a process: -1 with errno, see process_look_of(). */
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
-/* Says what the errno of reading one of its files means. */
+/* Returns what the errno of opening or reading a process's file means for the process. */
 enum process_look process_look_of(int error);
 /* Reads what /proc tells of a process into *process. procfs: NULL for any /proc that is mounted,
  * where no more is needed. */

@@ -46,8 +46,9 @@ static bool has_mark(struct search *search, pid_t pid)
 {
     char text[4096];
     ssize_t got = 0;
-    size_t matched = 0;
-    bool found = false, differs = false;
+    size_t matched = 0;   /* bytes of the mark that the present entry begins with */
+    bool differs = false; /* the present entry does not begin with the mark */
+    bool found = false;
     int fd = procfs_open_file(search->tree->procfs, pid, "environ");
 
     if (fd < 0) {

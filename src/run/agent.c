@@ -315,7 +315,7 @@ static void on_lost(void *arg, const struct keeper_loss *loss)
         return;
     if (has_printer(agent) && agent->state == HOLDING) {
         /* A renewer has no peer to report to: the script finds out when it renews or releases. */
-        if (loss->kept) { /* another owner asks for the lock, which the store has until then */
+        if (loss->kept) { /* another owner asks for the lock, which is the renewer's until then */
             agent->state = RELEASING;
             keeper_release(agent->keeper, moment_plus(loop_now(agent->loop), CANCEL_NS),
                            &(struct lock_end){.how = LOCK_LOST});
@@ -544,7 +544,7 @@ static void take_command(struct agent *agent, pid_t command, int handle)
 {
     agent->watchdog.tree.group = command;
     agent->watchdog.tree.leader = handle;
-    if (handle < 0 || agent->plan->job->wait_descendants) /* whose end counts as well */
+    if (handle < 0 || agent->plan->job->wait_descendants) /* the use does not end with it */
         return;
     agent->command = (struct loop_io){
         .fd = handle, .events = LOOP_READ, .ready = on_command_end, .owner = agent};

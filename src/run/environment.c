@@ -148,6 +148,7 @@ void environment_make(struct environment *environment, char *const *inherited,
         bool is_url = removes && variable == VARIABLE_URL;
         if ((lock && variable == VARIABLE_OF_LOCK) || (removes && variable == VARIABLE_PASSWORD) ||
             (is_url && environment->url) || /* a second one, which getenv() never sees */
+            /* numbers[0]: there is a LISTEN_PID that becomes the command's */
             (environment->numbers[0] && strncmp(*inherited, PIDFDID, strlen(PIDFDID)) == 0))
             continue;
         if (is_url)

@@ -292,7 +292,7 @@ static void claim_end(struct job *job)
 {
     struct run_shared *shared = job->agent->shared;
 
-    if (shared)
+    if (shared) /* for an agent that releases the lock in the place of this process */
         atomic_store(&shared->fate, job->fate);
     job->ends_command = !shared || run_claim_end(shared, &job->stopping_since);
     job->stop.tree.kill_at = deadline_now(job).kill_at;
@@ -559,6 +559,7 @@ void job_lose(struct job *job, const struct run_reason *why)
     }
     job->loss = why->cause;
     if (job->state == JOB_STOPPING || job->state == JOB_ENDED || job->cleared) {
+        /* There is nothing to begin: the command is being ended, or has ended. */
         pronounce(job, RUN_LOST, why);
         tell_stop_was_too_late(job);
     } else if (!deadline_is_waived(job->plan)) {
