@@ -1,4 +1,5 @@
-# Clocks that jump or stand still: the server's, and the wall clock of rlock's host.
+# Clocks that jump or stand still: the server's, and the wall clock of rlock's host. die_holding KEY
+# LEASE: a holder of KEY and its agent are killed.
 
 load helper
 

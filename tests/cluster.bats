@@ -1,7 +1,7 @@
 # A Redis Cluster: every kind of lock, one at a time and several; where keys are, and where they are
 # looked for. ${at[N]} is a KEY at the Nth of three masters; a node is called by its port. rounds
 # NAME NUMBER SECONDS KEY...: so often, or until there is a file "enough", it takes the keys and
-# writes to the log who comes and who goes.
+# writes to the log who comes and who goes. each_alone: of these, no two are there at a time.
 
 load helper
 load cluster

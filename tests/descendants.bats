@@ -2,7 +2,9 @@
 # daemonize: a daemon that forks 300 times, so that one look at /proc seldom finds it; none_left: no
 # process that has left a trace lives; two_workers: two processes in one process group, which ignore
 # TERM; a_ends_before_b SIGNAL: a runs under a lock that b waits for, its rlock gets that signal,
-# and nothing of a lives when b begins.
+# and nothing of a lives when b begins. with_jobs COMMAND: a, whose shell had children before it
+# became rlock; kill_rlock_after_its_look: rlock is killed seconds after the command began, and
+# nothing of a lives when b begins.
 
 load helper
 

@@ -1,6 +1,7 @@
 # rlock doctor: servers that are as they should be, and servers that are not. finding, diagnosed
 # STATUS OPTIONS CHECK LEVEL: what the doctor says of that CHECK, with these options; only LEVEL
-# CHECK...: it has no other finding of that level.
+# CHECK...: it has no other finding of that level. fails_as_foretold FIRST LAST: for each of the
+# manual's rights with these numbers, what fails without it is what the doctor foretells.
 
 load helper
 

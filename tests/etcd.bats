@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # etcd://, with a real etcd of one member: it can do what a Redis can. another_begins: a second
-# cluster, of one member at the port $other.
+# cluster, of one member at the port $other. relay_through CODE: a relay to the member, at $relay;
+# CODE of Python makes each answer another one.
 load helper
 load clockless
 load etcds

@@ -1,6 +1,7 @@
 # --grace: a server that may have forgotten locks grants nothing new until those that it may have
 # forgotten are over or known again. Here it is one server, which is emptied or loses its data.
-# lose_data: the server is killed and comes back without its data.
+# lose_data: the server is killed and comes back without its data. without_grace: what follows has
+# no --grace.
 
 load helper
 

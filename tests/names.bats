@@ -3,6 +3,7 @@
 # leads_to NAME...: new look-ups of the name, or new connections through a proxy in its place, lead
 # there; demote: "b" takes over, and "a" follows it; freeze: "a" is silent, and "b" takes over;
 # one_holder_and_waiter: "x" holds k, and "w" waits for it; both_move: these two continue at "b".
+# watched: on the page of rlock serve, and in rlock top, which waits for k to be shown.
 
 load helper
 

@@ -1,6 +1,7 @@
 # Connections that break, hang, are refused or lose their session. again_and_again COMMAND: in the
 # background, until "enough"; distance MS: so long is the way to the server and back;
-# but_for_silence: messages without those that there is no answer yet.
+# but_for_silence: messages without those that there is no answer yet. other_server: starts another
+# one, at $T/other/sock.
 
 load helper
 

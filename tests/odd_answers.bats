@@ -2,6 +2,8 @@
 # server can bear, and no answer is taken for what it is not. H130 odd_server.py is such a server;
 # lying_proxy.py makes an error of a sound server's answer. use_odd_server KIND: RLOCK_URL leads to
 # it; rate_is_bounded: it was asked ten times at once, and then ten times a second.
+# start_lying_proxy WORD: $through_proxy leads through it to a sound server, of whose answers those
+# with WORD become an error.
 
 load helper
 load latches

@@ -4,7 +4,8 @@
 # started by that. keeps_promises: one command at a time, ended before the lease whichever process
 # is killed or stopped, and nothing left. own_mounts SCRIPT: in mounts of its own that the SCRIPT
 # has made; in_user_space DIRECTORY: a process shows it as $T/fuse (FUSE); asked_for ROW: its
-# command's file is still asked for when aROW should work.
+# command's file is still asked for when aROW should work. as_user NUMBER: each rlock that follows
+# is of that user, who has no name.
 
 load helper
 load places

@@ -2,6 +2,8 @@
 # WORD... asks server N itself. held_on_all, nothing_at KEY N...: at each of these servers one owner
 # has KEY, or none has it. up_for S N: server N has been up for S seconds; second_node_forgets
 # COMMAND: two of three hold the lock, and the second of them loses its data by COMMAND.
+# use_nodes_1_to_3: RLOCK_URL leads only to these; behind_proxy N: server N is asked through the
+# proxy pN.
 
 load helper
 load quorums

@@ -3,6 +3,7 @@
 # status. each_database: what follows is done with each of them. own_driver: $OWN is an rlock whose
 # driver is a script. bent_names: a name service for the driver that is away as long as there is
 # $T/away; server_takes, user_takes N: so many connections; url_shown: as messages show it.
+# error_server: a server that answers each connection with the error in the file "error".
 load helper
 load databases
 

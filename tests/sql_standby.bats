@@ -1,6 +1,7 @@
 # PostgreSQL with a synchronous standby: granted locks are there when it is promoted.
 # wait_for_standbys NAME: each commit waits for the standby NAME, which is not there, or for none;
-# cancel_waits: what waits for it is cancelled.
+# cancel_waits: what waits for it is cancelled. fails_over HOW BACK: the primary is unfit, by the
+# command HOW until BACK, and the standby takes its place under a holder and its waiter.
 
 load helper
 load databases

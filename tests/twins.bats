@@ -3,7 +3,8 @@
 # meets silence or a reset; unheard WORD COMMAND: that gives up then; arrives: the request comes to
 # the server now. run_through_proxy NAME TIMEOUT: in the background, with that --connect-timeout;
 # dies_releasing: w's release is on its way and its agent is dead; arrives_in_vain: the request that
-# was kept arrives, and makes no lock.
+# was kept arrives, and makes no lock. replaced HOW TIMEOUT: a's first request is kept in that way,
+# and its next one is granted.
 
 load helper
 load late

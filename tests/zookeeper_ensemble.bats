@@ -1,7 +1,8 @@
 # zookeeper:// with three servers, of which one is cut off or gone. that_is leader or follower: the
 # name of one; through NAME...: the URL by way of these; named_servers: "store.test" has the
 # addresses in $T/name, of servers 1 and 2; they_go_on N: x's lock is renewed so often, and w has
-# its turn.
+# its turn. dead_before_the_next KIND: the holder is a client of such a server, which is cut off
+# between two renewals; leads_to ADDRESS...: "store.test" has just these from now on.
 
 load helper
 load late
