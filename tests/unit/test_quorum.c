@@ -293,7 +293,7 @@ static void test_reasons(void)
            "a misfit on one node does not end the wait");
     quorum_cast(&quorum, 1, VOTE_NO, NULL, &misfit);
     quorum_answer(&quorum, quorum_outcome(&quorum), &answer, granted);
-    tap_ok(answer.cause == CAUSE_MISFIT, "one on two of three is");
+    tap_ok(answer.cause == CAUSE_MISFIT, "misfits on two of three end it");
 }
 
 /* -- views ----------------------------------------------------------------------------------- */
