@@ -532,6 +532,13 @@ while True:
     [[ $output == *'without an answer; it may be no etcd'* ]]
 }
 
+@test "a proxy in between that limits how often it is asked is asked again" {
+    answering web 'HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n'
+    bg a rlock run -u "etcd://127.0.0.1:$port" k -- true
+    poll_until 20 contains "$T/a.err" "HTTP's status 429, and not etcd's; trying again"
+    terminate a
+}
+
 # start_another_member DATA: a member of a cluster of its own, "other", with its data there.
 start_another_member() {
     bg another etcd --name another --data-dir "$1" --unsafe-no-fsync \

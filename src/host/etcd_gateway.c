@@ -166,15 +166,16 @@ static bool fail_by_code(struct host_fault *fault, int code, enum http_effect ef
     return fail_in_doubt(fault, error, effect == HTTP_WRITES && in_doubt, said);
 }
 
-/* Fails by a status that etcd itself does not send: something stands between. Above 500 that is
- * trouble; a write may be done. */
+/* Fails by a status that etcd itself does not send: something stands between. Above 500, and where
+ * it is asked too often (429), that is trouble; a write may be done. */
 static bool fail_by_status(struct host_fault *fault, long status, enum http_effect effect)
 {
+    bool passes = status >= 500 || status == 429;
     char said[60];
 
     snprintf(said, sizeof said, "the answer is HTTP's status %ld, and not etcd's", status);
-    return fail_in_doubt(fault, status >= 500 ? WIRE_UNREACHABLE : WIRE_STRANGER,
-                         effect == HTTP_WRITES, said);
+    return fail_in_doubt(fault, passes ? WIRE_UNREACHABLE : WIRE_STRANGER, effect == HTTP_WRITES,
+                         said);
 }
 
 /* Takes the reply, which the caller drops. NULL: why is in the fault. */
