@@ -21,6 +21,9 @@
  * unit rlock-backup.service begins in the same way. */
 #define OURS "user.rlock"
 
+/* So many lines may tell the cgroups of a process: those of version 1 come first. */
+#define HIERARCHIES 24
+
 /* How often the processes that are left in a cgroup are moved out of it, as they may fork. */
 #define MOVES 100
 
@@ -101,8 +104,8 @@ static bool is_cgroup(const char *path)
  * caller frees. */
 static char *find_parent(enum cgroup_need need)
 {
-    const size_t room = PATH_MAX - 64;  /* less the name of the new one */
-    const size_t size = PATH_MAX + 512; /* of /proc/self/cgroup: with the lines of version 1 */
+    const size_t room = PATH_MAX - 64;          /* less the name of the new one */
+    const size_t size = HIERARCHIES * PATH_MAX; /* of /proc/self/cgroup */
     char *text FREED = mem_checked(malloc(size));
     const char *own = read_own(text, size);
 
