@@ -173,7 +173,7 @@ postgresql() {
     [[ $status == 3 && $(psql -Atc 'SELECT count(*) FROM published') == 1 ]]
 }
 
-@test "H152 S3: what comes too late is refused, and so is what somebody else came before" {
+@test "H152 S3: a write with an older token is refused, and one that another has overtaken" {
     command -v curl >/dev/null || skip "no curl here"
     cat >"$T/s3.py" <<'END'
 import hashlib, http.server, os, sys

@@ -213,7 +213,8 @@ flush_unseen() {
 }
 
 @test "H44 H82 a node that is flushed, and whose statistics are reset, is noticed all the same" {
-    # The node has been up since long before the quorum is used.
+    # The nodes have been up since long before the quorum is used. flush_unseen: server 2 is
+    # flushed, and its statistics do not tell.
     use_nodes_1_to_3
     node_restart 1 2 3
     poll_until 10 up_for 2 4

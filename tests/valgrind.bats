@@ -92,7 +92,7 @@ clean() {
     clean 6
 }
 
-@test "a server that is not there, one that wants a password, one that is none; doctor; help" {
+@test "no socket, a port that refuses, a server that wants a password; doctor; help" {
     as_default_user
     run -69 rlock run --url unix:///nowhere k -- true
     run -69 rlock run --url redis://localhost:1 k -- true

@@ -328,10 +328,11 @@ END
     fault on up rlock/1 hold up
     RLOCK_OWNER=$outer bg a rlock run --lease 60s --connect-timeout 60s \
         -u "zookeeper://${proxy[proxy]}/test/$BATS_TEST_NUMBER" k -- touch "$T/ran"
-    poll_until 10 has_holders k 3 # as far as the nodes' names tell
+    # a's node is there, a holder as far as the nodes' names tell; its next request is held.
+    poll_until 10 has_holders k 3
     before=$(fault stats)
     fault on down any hold up
-    fault delay up 0 # the held replies continue
+    fault delay up 0 # that request, for the list, continues; the one after its reply is held
     poll_until 10 eval '[[ $(fault stats) != "$before" ]]'
     RLOCK_OWNER=$sibling run -0 rlock acquire --lease 60s --keep $$ k
     inner=${lines[-1]}
