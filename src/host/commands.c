@@ -1,3 +1,8 @@
+/* The commands of Redis that scripts use. A function run_…() executes one: its words are there, and
+ * as many as it needs at least; its record is that of its key. It changes the record, and pushes
+ * one value on the stack of Lua, the reply, as a script of Redis would get it.
+ *
+ * To add a command, write its function, and a row in the table at the end. */
 #include "host/commands.h"
 
 #include <inttypes.h>
@@ -27,6 +32,7 @@ static void push_slice(lua_State *lua, struct slice slice)
     lua_pushlstring(lua, slice.at ? slice.at : "", slice.size);
 }
 
+/* Pushes the value of a field, or false for NULL: there is no such field. */
 static void push_value(lua_State *lua, const struct record_field *field)
 {
     if (field)
@@ -46,7 +52,8 @@ static void run_hset(struct command_call *call)
 {
     size_t added = 0;
 
-    if (call->count % 2) {
+    bool has_pairs = call->count % 2 == 0; /* HSET KEY, then FIELD VALUE, each time */
+    if (!has_pairs) {
         command_push_error(call->lua, "ERR wrong number of arguments for 'hset' command");
         return;
     }
@@ -79,7 +86,7 @@ static void run_hdel(struct command_call *call)
         gone += record_unset(call->record, call->words[i]);
     if (gone > 0)
         call->record->changed = true;
-    if (gone > 0 && call->record->live == 0)
+    if (gone > 0 && call->record->live == 0) /* a hash without fields is not there */
         record_clear(call->record);
     push_count(call, gone);
 }
@@ -111,30 +118,31 @@ static void run_fields(struct command_call *call)
 
 /* -- how long a key lives ---------------------------------------------------------------------- */
 
-/* ms: from now on; 0: forever. */
+/* Sets how long the record lives. ms: from now on; 0: forever. */
 static void set_expires(struct command_call *call, int64_t ms)
 {
     call->record->expires = ms ? call->unit->now_us / 1000 + ms : 0;
     call->record->expires_written = true;
 }
 
-/* -- strings ----------------------------------------------------------------------------------- */
+/* -- strings: records with one field, whose name is "" ----------------------------------------- */
 
 static void run_get(struct command_call *call)
 {
     push_value(call->lua, record_find(call->record, slice_of("")));
 }
 
-/* Takes the options of SET; false: another one. */
+/* Takes the options of SET: NX, and PX with how many ms it lives (0: forever). False: there is
+ * another one. */
 static bool take_set_options(struct command_call *call, bool *if_new, int64_t *ms)
 {
     *if_new = false;
     *ms = 0;
     for (size_t i = 3; i < call->count; i++) {
-        bool more = i + 1 < call->count;
+        bool has_next = i + 1 < call->count;
         if (slice_is(call->words[i], "nx"))
             *if_new = true;
-        else if (more && slice_is(call->words[i], "px"))
+        else if (has_next && slice_is(call->words[i], "px"))
             *ms = strtoll(call->words[++i].at, NULL, 10);
         else
             return false;
@@ -194,7 +202,10 @@ static void run_exists(struct command_call *call)
 
 static void run_type(struct command_call *call)
 {
-    static const char *const names[] = {"none", "string", "hash", "list"};
+    static const char *const names[] = {[RECORD_NONE] = "none",
+                                        [RECORD_STRING] = "string",
+                                        [RECORD_HASH] = "hash",
+                                        [RECORD_OTHER] = "list"};
 
     command_push_status(call->lua, names[call->record->type]);
 }
@@ -204,7 +215,7 @@ static void run_pexpire(struct command_call *call)
     int64_t ms = strtoll(call->words[2].at, NULL, 10);
     bool there = call->record->type != RECORD_NONE;
 
-    if (there && ms <= 0)
+    if (there && ms <= 0) /* its time is over */
         record_clear(call->record);
     else if (there)
         set_expires(call, ms);
@@ -212,6 +223,7 @@ static void run_pexpire(struct command_call *call)
     push_count(call, there);
 }
 
+/* Replies how many ms the key lives; -1: forever; -2: there is no such key. */
 static void run_pttl(struct command_call *call)
 {
     const struct record *record = call->record;
@@ -232,6 +244,7 @@ static void push_number_text(lua_State *lua, int64_t number)
     lua_pushstring(lua, text);
 }
 
+/* Replies the store's time, which stays the same for the whole unit: s since 1970, and us. */
 static void run_time(struct command_call *call)
 {
     lua_createtable(call->lua, 2, 0);
@@ -241,8 +254,8 @@ static void run_time(struct command_call *call)
     lua_rawseti(call->lua, -2, 2);
 }
 
-/* Publishes a message. Replies 0, as the number of receivers is not known, and no script asks for
- * it. */
+/* Publishes a message, once the unit is committed. Replies 1: how many will receive it is not
+ * known, and no script asks. */
 static void run_publish(struct command_call *call)
 {
     unit_tell(call->unit, call->words[1], call->words[2]);
@@ -275,7 +288,7 @@ static const struct command commands[] = {
     {"select", 2, 0, RECORD_NONE, run_select},
     {0}};
 
-/* The command of that name; NULL: there is none, and the script gets an error. */
+/* The command of that name; NULL: there is none. all: ended by a name of NULL; or NULL. */
 static const struct command *find_command(const struct command *all, struct slice name)
 {
     for (; all && all->name; all++)
@@ -292,7 +305,7 @@ bool command_run(struct lua_State *lua, struct unit *unit, const struct command_
     int top = lua_gettop(lua);
 
     if (command)
-        reach = NULL; /* a test's own */
+        reach = NULL; /* a test's own command may touch any key */
     else if (count)
         command = find_command(commands, words[0]);
     const char *fault = !command                 ? "ERR unknown command"

@@ -8,7 +8,8 @@
 
 #include "rules/scripts.h"
 
-/* For lua_dump(): prints bytes as C, 24 a line. */
+/* For lua_dump(): prints bytes as C, 24 a line. *column, an int: how many were printed. Returns 0:
+ * there was no error. */
 static int print_bytes(lua_State *lua, const void *bytes, size_t size, void *column)
 {
     int *at = column;

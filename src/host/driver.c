@@ -1,5 +1,6 @@
-/* Starts drivers, and speaks their protocol. No answer is believed that is not of the protocol: it
- * counts as "unknown". To change a frame, change docs/drivers.md as well; both are
+/* Starts drivers, and speaks their protocol: a question is a line, and behind that of a put a text;
+ * an answer is a line of words, and behind "value" a text. No answer is believed that is not of the
+ * protocol: it counts as "unknown". To change a frame, change docs/drivers.md as well; both are
  * frozen for version 1. */
 #include "host/driver.h"
 
@@ -21,7 +22,7 @@
 #define PROGRAM    "rlock-store-"
 #define LINE_MAX_  8192
 #define TEXT_MAX   (64 * 1024 * 1024)
-#define POLL_LEAST 50
+#define POLL_LEAST 50 /* ms */
 #define POLL_MOST  60000
 #define WORDS_MAX  4
 /* As large as a pipe of any user may be. */
@@ -31,10 +32,10 @@ struct driver {
     pid_t pid;
     int to; /* -1: its input has ended */
     FILE *from;
-    int errors; /* a file with what it has written to its standard error */
-    bool dates;
-    int poll_ms;
-    bool puts; /* the latest question was a put */
+    int errors;     /* a file with what it has written to its standard error */
+    bool has_dates; /* its answers end with the store's time */
+    int poll_ms;    /* for so long a waiter need not ask again; 0: the driver does not say */
+    bool puts;      /* the latest question was a put */
 };
 
 /* -- words ------------------------------------------------------------------------------------- */
@@ -78,7 +79,16 @@ static bool is_version(const char *word)
            strcmp(word, DRIVER_NO_KEY) != 0;
 }
 
-/* The words may be a sentence, but are only a part of the message that has them. */
+/* The rest of the line behind that beginning; NULL: the line begins otherwise. */
+static const char *text_behind(const char *beginning, const char *line)
+{
+    size_t length = strlen(beginning);
+
+    return strncmp(line, beginning, length) == 0 ? line + length : NULL;
+}
+
+/* Sets the verdict, and the driver's words for it, which become a part of a message: so without the
+ * full stop of a sentence. */
 static void set_verdict(struct driver_answer *answer, enum driver_verdict verdict,
                         const char *words)
 {
@@ -90,17 +100,20 @@ static void set_verdict(struct driver_answer *answer, enum driver_verdict verdic
     snprintf(answer->said, sizeof answer->said, "%.*s", (int)length, words);
 }
 
-/* Whether that is "failed TEXT". */
+/* Takes the line "failed TEXT" as the answer. False: the line is something else. */
 static bool take_failed(struct driver_answer *answer, const char *line)
 {
-    if (strncmp(line, "failed ", 7) != 0)
+    const char *text = text_behind("failed ", line);
+
+    if (!text)
         return false;
-    set_verdict(answer, DRIVER_FAILED, line + 7);
+    set_verdict(answer, DRIVER_FAILED, text);
     return true;
 }
 
-/* Says that the driver did not answer, with the latest line of its standard error. */
-static void say_silent(const struct driver *driver, struct driver_answer *answer, const char *words)
+/* Makes the answer UNKNOWN, as the driver gave none. The reason is the latest line of its standard
+ * error, or "words" if there is none. */
+static void set_silent(const struct driver *driver, struct driver_answer *answer, const char *words)
 {
     char text[2048];
     off_t end = lseek(driver->errors, 0, SEEK_END);
@@ -115,8 +128,9 @@ static void say_silent(const struct driver *driver, struct driver_answer *answer
     set_verdict(answer, DRIVER_UNKNOWN, *line ? line : words);
 }
 
-/* The driver has answered with something else: what became of the request is not known. */
-static void say_strange(struct driver_answer *answer, const char *line)
+/* Makes the answer UNKNOWN, as the line is not of the protocol: what became of the request is not
+ * known. */
+static void set_strange(struct driver_answer *answer, const char *line)
 {
     char words[sizeof answer->said];
 
@@ -141,8 +155,8 @@ __attribute__((noreturn)) static void execute_driver(const char *name, const cha
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Opens what connects to the driver. The file takes its standard error, which no process has to
- * read in time. */
+/* Opens what connects to the driver: two pipes, to its input and from its output; and a file for
+ * its standard error, which no process has to read in time. False with errno. */
 static bool open_ends(int to[2], int from[2], int *errors)
 {
     if (pipe2(to, O_CLOEXEC) != 0)
@@ -189,10 +203,9 @@ static struct driver *start_driver(const char *name, const char *rest)
     return driver;
 }
 
-/* Sends a frame to the driver. A write that fails is not reported: the driver has ended, and then
- * has no answer either. The pipe is empty, as the driver has answered: what fits into it goes there
- * at once, even if this process is killed meanwhile. Otherwise a driver could take half of a put
- * for the whole. */
+/* Sends a question to the driver. Its pipe is empty, as the driver has answered the one before:
+ * what fits into it goes there at once, even if this process is killed meanwhile. Otherwise a
+ * driver could take half of a put for the whole. */
 static void send_bytes(struct driver *driver, struct slice bytes)
 {
     size_t sent = 0;
@@ -200,7 +213,7 @@ static void send_bytes(struct driver *driver, struct slice bytes)
     while (sent < bytes.size) {
         ssize_t count = write(driver->to, bytes.at + sent, bytes.size - sent);
         if (count < 0 && errno != EINTR)
-            break;
+            break; /* the driver has ended, which is reported when there is no answer */
         sent += count > 0 ? (size_t)count : 0;
     }
 }
@@ -213,7 +226,7 @@ static void end_input(struct driver *driver)
     driver->to = -1;
 }
 
-/* Closes what connects to the driver, which ends by itself when its input does. */
+/* Closes what connects to the driver, which ends by itself when its input does, and frees it. */
 static void drop_driver(struct driver *driver)
 {
     end_input(driver);
@@ -252,35 +265,36 @@ static bool read_line(struct driver *driver, char line[LINE_MAX_])
     return whole;
 }
 
-/* Reads the greeting "ok 1" and the words behind it. Words that are not known are for later
- * versions. */
+/* Takes the greeting "ok 1" and the words behind it, "date" and "poll=MS"; others are of later
+ * versions. False: the line is not a greeting. */
 static bool take_hello(struct driver *driver, const char *line)
 {
+    const char *at = text_behind("ok 1", line);
     int64_t ms;
 
-    if (strncmp(line, "ok 1", 4) != 0 || !strchr(" ", line[4]))
+    if (!at || !strchr(" ", *at)) /* the '\0' that ends the line, or a space */
         return false;
-    for (const char *at = strchr(line + 3, ' '); at; at = strchr(at, ' ')) {
+    for (at = strchr(at, ' '); at; at = strchr(at, ' ')) {
         size_t length = strcspn(++at, " ");
-        driver->dates |= length == 4 && strncmp(at, "date", 4) == 0;
-        if (length > 5 && strncmp(at, "poll=", 5) == 0 &&
-            decimal_read(at + 5, length - 5, POLL_MOST, &ms) && ms >= POLL_LEAST)
+        const char *poll = text_behind("poll=", at);
+        driver->has_dates |= length == strlen("date") && text_behind("date", at);
+        if (poll && decimal_read(poll, length - strlen("poll="), POLL_MOST, &ms) &&
+            ms >= POLL_LEAST)
             driver->poll_ms = (int)ms;
     }
     return true;
 }
 
-/* Words why the driver did not start. The driver has not begun as the protocol says. line: its
- * words; NULL: none. */
+/* Words why the driver did not begin as the protocol says. line: its first one; NULL: none came. */
 static void explain_start(struct driver *driver, const char *line, struct host_error *why)
 {
     struct driver_answer answer;
     int status = 0;
 
     if (!line)
-        say_silent(driver, &answer, "the driver ended before it said a word");
+        set_silent(driver, &answer, "the driver ended before it said a word");
     else if (!take_failed(&answer, line))
-        say_strange(&answer, line);
+        set_strange(&answer, line);
     host_error_set(why, WIRE_UNREACHABLE, answer.said);
     if (!line && waitpid(driver->pid, &status, 0) == driver->pid)
         driver->pid = 0;
@@ -312,7 +326,7 @@ struct driver *driver_start(const char *name, const char *rest, struct host_erro
 
 bool driver_has_dates(const struct driver *driver)
 {
-    return driver->dates;
+    return driver->has_dates;
 }
 
 int driver_poll_ms(const struct driver *driver)
@@ -322,12 +336,12 @@ int driver_poll_ms(const struct driver *driver)
 
 /* -- questions and answers --------------------------------------------------------------------- */
 
-/* Sends a request, and empties the file of what the driver says on standard error, which explains a
- * failure of this one. */
+/* Sends a request, and frees its text. */
 static void send_request(struct driver *driver, struct strbuf *request)
 {
-    driver->puts = request->text[0] == 'p';
-    if (ftruncate(driver->errors, 0) == 0) /* about the question before */
+    driver->puts = text_behind("put ", request->text);
+    /* The words on the driver's standard error are about this request from now on. */
+    if (ftruncate(driver->errors, 0) == 0)
         lseek(driver->errors, 0, SEEK_SET);
     send_bytes(driver, (struct slice){request->text, request->size});
     strbuf_free(request);
@@ -343,7 +357,7 @@ void driver_ask_get(struct driver *driver, struct slice key)
     send_request(driver, &request);
 }
 
-/* The request to put a text on that version of a key. */
+/* The request to put a text, if the key has that version. The caller frees. */
 static struct strbuf put_request(struct slice key, const char *version, const char *text)
 {
     struct strbuf request = {0};
@@ -373,17 +387,20 @@ void driver_break_off(struct driver *driver, struct slice key, const char *versi
     end_input(driver);
 }
 
-/* Takes the store's time off the end of an answer, if the store tells it. */
+/* Takes the last word of an answer, the store's time, if the driver tells that. before: how many
+ * words come before it. False: the answer has fewer words, or more. */
 static bool take_date(const struct driver *driver, const char *const *words, size_t count,
                       size_t before, struct driver_answer *answer)
 {
-    if (!driver->dates)
+    const int64_t most_ms = INT64_MAX / 1000000; /* which has room in us, too */
+
+    if (!driver->has_dates)
         return count == before;
-    return count == before + 1 &&
-           decimal_parse(words[before], 1, INT64_MAX / 1000000, &answer->date_ms);
+    return count == before + 1 && decimal_parse(words[before], 1, most_ms, &answer->date_ms);
 }
 
-/* Takes "value VERSION SIZE" and the text behind that line. The answer owns the text. */
+/* Takes "value VERSION SIZE" and the text behind that line. The answer owns the text. False: it is
+ * not of the protocol, or the text is shorter. */
 static bool take_value(struct driver *driver, const char *const *words,
                        struct driver_answer *answer)
 {
@@ -398,16 +415,17 @@ static bool take_value(struct driver *driver, const char *const *words,
     return fread(text, 1, (size_t)size, driver->from) == (size_t)size;
 }
 
-/* Takes the driver's line as the answer to what was asked last, a put or a question: splits it into
- * words. Returns false if it is not an answer of the protocol to that. */
+/* Takes the driver's line, which it splits into words, as the answer to the latest question: that
+ * of a put is done or conflict, that of a get value or none. Returns false if it is not an answer
+ * of the protocol to that; then *answer has no meaning. */
 static bool take_answer(struct driver *driver, char *line, struct driver_answer *answer)
 {
-    const char *words[WORDS_MAX];
+    const char *words[WORDS_MAX], *unknown = text_behind("unknown ", line);
 
     if (take_failed(answer, line))
         return true;
-    if (driver->puts && strncmp(line, "unknown ", 8) == 0) {
-        set_verdict(answer, DRIVER_UNKNOWN, line + 8);
+    if (driver->puts && unknown) {
+        set_verdict(answer, DRIVER_UNKNOWN, unknown);
         return true;
     }
     size_t count = split_words(line, words);
@@ -437,23 +455,25 @@ void driver_hear(struct driver *driver, struct driver_answer *answer)
 
     *answer = (struct driver_answer){.verdict = DRIVER_UNKNOWN};
     if (!read_line(driver, line)) {
-        say_silent(driver, answer, "the driver has ended");
+        set_silent(driver, answer, "the driver has ended");
         return;
     }
-    snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, line);
+    snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, line); /* take_answer() splits it */
     if (!take_answer(driver, line, answer)) {
         slice_free(&answer->text);
-        say_strange(answer, said);
+        set_strange(answer, said);
     }
 }
 
-/* Takes "key KEY", decoded in place. */
+/* Takes "key KEY", which is decoded in the line itself: *key points there. False: it is not so. */
 static bool take_key(char *line, struct slice *key)
 {
-    char *name = line + 4;
-    size_t size = strlen(line) - 4;
+    char *name = line + strlen("key ");
 
-    if (strncmp(line, "key ", 4) != 0 || percent_decode(name, size, name, size + 1) != PERCENT_FINE)
+    if (!text_behind("key ", line))
+        return false;
+    size_t size = strlen(name);
+    if (percent_decode(name, size, name, size + 1) != PERCENT_FINE)
         return false;
     *key = slice_of(name);
     return true;
@@ -481,6 +501,6 @@ bool driver_list(struct driver *driver, struct slice prefix,
         if (key.size >= prefix.size && memcmp(key.at, prefix.at, prefix.size) == 0)
             each(arg, key);
     }
-    say_silent(driver, answer, "the driver has ended, or its list makes no sense");
+    set_silent(driver, answer, "the driver has ended, or its list makes no sense");
     return false;
 }

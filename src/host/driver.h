@@ -31,13 +31,13 @@ struct driver;
 
 /* Starts the program rlock-store-NAME with its argument. NULL with *why if it cannot serve. */
 struct driver *driver_start(const char *name, const char *rest, struct host_error *why);
-/* Whether its answers have the store's time. */
+/* Whether its answers tell the store's time. */
 bool driver_has_dates(const struct driver *driver);
 /* For how many ms a waiter need not ask again; 0: it does not say. */
 int driver_poll_ms(const struct driver *driver);
-/* The driver ends by itself. */
+/* Both free the driver. The first one ends its input, at which it ends by itself; the second one
+ * kills it, whatever it does. */
 void driver_end(struct driver *driver);
-/* The driver is killed, whatever it does. */
 void driver_kill(struct driver *driver);
 
 /* Asks, and does not wait. */

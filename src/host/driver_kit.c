@@ -1,6 +1,8 @@
-/* Each test begins with processes of its own. Its first finding is its result: after a lie, the
- * "fine" that it reports at its end does not count. The texts that are put are numbered. A
- * "process" is an index of kit->drivers, and "padding" counts the bytes that make a text longer.
+/* Each test begins with several processes of the driver. A "process" is an index of kit->drivers.
+ * The texts that a test puts are numbered, and differ by that.
+ *
+ * The result of a test is its first finding: report_first() drops all others, such as the "fine" at
+ * the end of a test that has found a lie.
  *
  * To add a test, write a function, and name it in the table here, in the one of
  * store/hosted/checkup.c, in docs/drivers.md and in rlock-doctor(1). */
@@ -16,12 +18,14 @@
 #include "host/driver.h"
 
 #define PROCESSES 8
-#define RACES     8
-#define COUNTS    10000
-#define READS     20
-#define TEST_NS   (3 * NS_PER_SEC)
-/* A record of a lock with some hundred waiters. Its text ends in an empty line. */
-#define PADDING 99980
+#define RACES     8     /* of try_race(), one put of each process */
+#define COUNTS    10000 /* puts of try_count() */
+#define READS     20    /* gets of try_reads() */
+/* For so long a test repeats something, at most. */
+#define TEST_NS (3 * NS_PER_SEC)
+/* How many bytes a text has behind its first line. A long one is as the record of a lock with some
+ * hundred waiters, and ends in an empty line. */
+enum { SHORT = 0, LONG = 99980 };
 /* So many puts are remembered. */
 #define PUTS_MAX 65536
 /* By how much a store's time may differ from what this process's clock has counted. */
@@ -31,25 +35,25 @@
 #define ADVICE_NOT_DONE                                                                            \
     "say conflict or failed only where nothing was done, and nothing will be; else unknown"
 
+/* The key that the tests put, and one that no test puts. */
 static const struct {
-    struct slice key, other;
+    struct slice key, absent;
 } keys = {{DRIVER_TRIAL_KEY, sizeof DRIVER_TRIAL_KEY - 1}, {DRIVER_TRIAL_KEY "-none", 17}};
 
 struct kit {
     struct driver *drivers[PROCESSES];
-    size_t count;
-    struct driver_finding *finding; /* of its level nothing is known yet: NULL */
+    size_t count;                   /* of the processes that run */
+    struct driver_finding *finding; /* level NULL: there is none yet */
     struct driver_answer answer;    /* the latest one; its text is freed by the next question */
 };
 
 /* The number of the latest put, and which puts were not done, by the driver's word. */
-static unsigned number;
-static bool refused[PUTS_MAX];
+static unsigned latest_put;
+static bool is_refused[PUTS_MAX];
 
-/* Reports a finding. Only the first finding counts. Returns false, for a question that has
- * failed. */
-__attribute__((format(printf, 3, 4))) static bool report_finding(struct kit *kit, const char *level,
-                                                                 const char *format, ...)
+/* Reports a finding, unless there is one already. Returns false, for a caller that ends with it. */
+__attribute__((format(printf, 3, 4))) static bool report_first(struct kit *kit, const char *level,
+                                                               const char *format, ...)
 {
     va_list values;
 
@@ -64,7 +68,8 @@ __attribute__((format(printf, 3, 4))) static bool report_finding(struct kit *kit
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-/* Puts of another doctor have another process. */
+/* Returns the text of the put of that number; the caller frees. It has the id of this process, as
+ * another doctor may put the same key. */
 static char *text_of(unsigned put, size_t padding)
 {
     char *text = mem_zeroed(padding + 80);
@@ -75,32 +80,35 @@ static char *text_of(unsigned put, size_t padding)
     return text;
 }
 
+/* Reports that a get returned what was never put. Returns false. */
 static bool report_bytes(struct kit *kit)
 {
     kit->finding->advice = ADVICE_WHOLE;
-    return report_finding(kit, "unfit", "a get returns other bytes than were put");
+    return report_first(kit, "unfit", "a get returns other bytes than were put");
 }
 
-/* Hears the driver's answer. False, and reported: it failed. */
+/* Waits for a process's answer to the latest question: kit->answer. False, and reported: it failed,
+ * or what became of it is not known. */
 static bool hear_driver(struct kit *kit, size_t process)
 {
     slice_free(&kit->answer.text);
     driver_hear(kit->drivers[process], &kit->answer);
     if (kit->answer.verdict == DRIVER_FAILED || kit->answer.verdict == DRIVER_UNKNOWN)
-        return report_finding(kit, "unfit", "%s", kit->answer.said);
+        return report_first(kit, "unfit", "%s", kit->answer.said);
     return true;
 }
 
-/* Returns the version of the key; any text will do. NULL: a fault. */
+/* Has a process get the key, and returns the key's version, which is in kit->answer. The text is
+ * not looked at. NULL, and reported: the get failed. */
 static const char *current_version(struct kit *kit, size_t process)
 {
     driver_ask_get(kit->drivers[process], keys.key);
     return hear_driver(kit, process) ? kit->answer.version : NULL;
 }
 
-/* Has a driver get the key. *got: the number of the put whose text the get returns; 0: there is
- * none. False: a lie, or another doctor's text. */
-static bool get_number(struct kit *kit, size_t process, unsigned *got)
+/* Has a process get the key. *got: the number of the put whose text that is; 0: there is no such
+ * key. False, and reported: the get failed, a lie, or another doctor's text. */
+static bool get_put(struct kit *kit, size_t process, unsigned *got)
 {
     long pid;
     size_t padding;
@@ -112,62 +120,64 @@ static bool get_number(struct kit *kit, size_t process, unsigned *got)
     if (kit->answer.verdict == DRIVER_NONE)
         return true;
     /* NOLINTNEXTLINE(cert-err34-c): what is not such a text differs */
-    if (sscanf(kit->answer.text.at, "trial %ld %u %zu", &pid, got, &padding) != 3 ||
-        padding > PADDING)
+    if (sscanf(kit->answer.text.at, "trial %ld %u %zu", &pid, got, &padding) != 3 || padding > LONG)
         return report_bytes(kit);
     if (pid != (long)getpid())
-        return report_finding(kit, "note", "another doctor is at work there: not tried");
+        return report_first(kit, "note", "another doctor is at work there: not tried");
     char *text = text_of(*got, padding);
     bool same = slice_equal(kit->answer.text, slice_of(text));
     free(text);
     if (!same)
         return report_bytes(kit);
-    if (!refused[*got % PUTS_MAX])
+    if (!is_refused[*got % PUTS_MAX])
         return true;
     kit->finding->advice = ADVICE_NOT_DONE;
-    return report_finding(kit, "unfit", "a put that was not done, by the driver's word, was done");
+    return report_first(kit, "unfit", "a put that was not done, by the driver's word, was done");
 }
 
-/* Hears the answer to put number "put", and notes whether it says that nothing was done. */
+/* Waits for the answer to put number "put", and notes whether it says that nothing was done. False,
+ * and reported: it failed, or what became of it is not known. A conflict is true. */
 static bool hear_put(struct kit *kit, size_t process, unsigned put)
 {
     bool heard = hear_driver(kit, process);
 
-    refused[put % PUTS_MAX] =
+    is_refused[put % PUTS_MAX] =
         kit->answer.verdict == DRIVER_CONFLICT || kit->answer.verdict == DRIVER_FAILED;
     return heard;
 }
 
-/* Has a driver put the text of that number on the version "on". Returns at once. */
+/* Asks a process to put the text of that number, if the key has the version "on". Does not wait. */
 static void ask_put(struct kit *kit, size_t process, const char *on, unsigned put, size_t padding)
 {
     char *text = text_of(put, padding);
 
-    refused[put % PUTS_MAX] = false;
+    is_refused[put % PUTS_MAX] = false;
     driver_ask_put(kit->drivers[process], keys.key, on, text);
     free(text);
 }
 
-/* Puts a text with the next number. */
-static bool put_number(struct kit *kit, size_t process, const char *on, size_t padding)
+/* Puts a text with the next number, if the key has the version "on". Returns as hear_put(): false,
+ * and reported, where the put failed; a conflict is true. */
+static bool put_next(struct kit *kit, size_t process, const char *on, size_t padding)
 {
     char *version_of = mem_strdup(on); /* it may be in the answer */
 
-    ask_put(kit, process, version_of, ++number, padding);
+    ask_put(kit, process, version_of, ++latest_put, padding);
     free(version_of);
-    return hear_put(kit, process, number);
+    return hear_put(kit, process, latest_put);
 }
 
-/* Reports that a put which should have been done is a conflict; but another doctor may have caused
- * it, which the key shows then. Returns false. */
+/* Reports that "what", a put which should have been done, is a conflict; but if another doctor has
+ * caused that, as its text shows, reports the other doctor. Returns false. */
 static bool report_conflict(struct kit *kit, const char *what)
 {
-    unsigned got;
+    unsigned ignored;
 
-    return get_number(kit, 0, &got) && report_finding(kit, "unfit", "%s is a conflict", what);
+    return get_put(kit, 0, &ignored) && report_first(kit, "unfit", "%s is a conflict", what);
 }
 
-/* Puts a text on the current version, again until one is done. */
+/* Has a process put a text on the current version, again until one is done. False, and reported:
+ * none was done. */
 static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);
@@ -175,7 +185,7 @@ static bool put_anyhow(struct kit *kit, size_t process, size_t padding)
 
     do {
         const char *on = current_version(kit, process);
-        heard = on && put_number(kit, process, on, padding);
+        heard = on && put_next(kit, process, on, padding);
     } while (heard && kit->answer.verdict != DRIVER_DONE && !moment_reached(until, moment_now()));
     return heard && (kit->answer.verdict == DRIVER_DONE ||
                      report_conflict(kit, "each put on the version of a get"));
@@ -188,45 +198,47 @@ static void try_bytes(struct kit *kit)
 {
     unsigned got;
 
-    if (!put_anyhow(kit, 0, PADDING) || !get_number(kit, 1, &got))
+    if (!put_anyhow(kit, 0, LONG) || !get_put(kit, 1, &got))
         return;
-    if (got != number)
-        report_finding(kit, "unfit", "a get behind a put returns another text");
+    if (got != latest_put)
+        report_first(kit, "unfit", "a get behind a put returns another text");
     /* A file system that ignores case has one file for the latter and the key of the put. */
-    const struct slice absent[] = {keys.other, slice_of("RLOCK-DOCTOR")};
+    const struct slice absent[] = {keys.absent, slice_of("RLOCK-DOCTOR")};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
         driver_ask_get(kit->drivers[0], absent[i]);
         if (hear_driver(kit, 0) && kit->answer.verdict != DRIVER_NONE)
-            report_finding(kit, "unfit", "a get of %s, which is not there, returns a value",
-                           absent[i].at);
+            report_first(kit, "unfit", "a get of %s, which is not there, returns a value",
+                         absent[i].at);
     }
-    report_finding(kit, "fine", "what is put comes back, byte by byte");
+    report_first(kit, "fine", "what is put comes back, byte by byte");
 }
 
-/* Two processes must not both make a key. */
+/* Tries whether a put that is to make a key leaves one that is there as it was, in the process that
+ * has put it and in another one. */
 static void try_create(struct kit *kit)
 {
-    if (!put_anyhow(kit, 0, 0))
+    if (!put_anyhow(kit, 0, SHORT))
         return;
     for (size_t process = 0; process < 2; process++)
-        if (put_number(kit, process, DRIVER_NO_KEY, 0) && kit->answer.verdict == DRIVER_DONE)
-            report_finding(kit, "unfit", "a put on no version replaces a key that is there");
-    report_finding(kit, "fine", "a key that is there is not made anew");
+        if (put_next(kit, process, DRIVER_NO_KEY, SHORT) && kit->answer.verdict == DRIVER_DONE)
+            report_first(kit, "unfit", "a put on no version replaces a key that is there");
+    report_first(kit, "fine", "a key that is there is not made anew");
 }
 
-/* Processes put on the same version at once. Returns how many were done. */
+/* Has all processes put on the same version at once: the next PROCESSES numbers. Returns how many
+ * of the puts were done. */
 static unsigned race_puts(struct kit *kit, const char *on)
 {
-    char *old = mem_strdup(on);
-    unsigned done = 0, first = number + 1;
+    char *version = mem_strdup(on); /* it may be in the answer */
+    unsigned done = 0, first = latest_put + 1;
 
     for (size_t process = 0; process < PROCESSES; process++)
-        ask_put(kit, process, old, first + (unsigned)process, 0);
+        ask_put(kit, process, version, first + (unsigned)process, SHORT);
     for (size_t process = 0; process < PROCESSES; process++) {
-        hear_put(kit, process, ++number);
+        hear_put(kit, process, ++latest_put);
         done += kit->answer.verdict == DRIVER_DONE;
     }
-    free(old);
+    free(version);
     return done;
 }
 
@@ -243,38 +255,38 @@ static void try_race(struct kit *kit)
         puts += PROCESSES;
         most = done > most ? done : most;
         if (on && most <= 1)
-            get_number(kit, 0, &got);
+            get_put(kit, 0, &got); /* which reports a text that was refused */
     }
     if (most > 1)
-        report_finding(kit, "unfit",
-                       "of %d puts on one version %u are done: it does not compare and set",
-                       PROCESSES, most);
-    report_finding(kit, "fine", "of %u puts on %u versions at most one each is done", puts,
-                   puts / PROCESSES);
+        report_first(kit, "unfit",
+                     "of %d puts on one version %u are done: it does not compare and set",
+                     PROCESSES, most);
+    report_first(kit, "fine", "of %u puts on %u versions at most one each is done", puts,
+                 puts / PROCESSES);
 }
 
-/* From one text to another and back: the first version must not come again. */
+/* Puts one text, another, and the first one again: the version of the first put must not come
+ * again, nor may a put on it be done. */
 static void try_versions(struct kit *kit)
 {
     static const char behind[] = "a put on the version of the put before";
     char first[DRIVER_WORD_SIZE];
 
-    if (!put_anyhow(kit, 0, 0))
+    if (!put_anyhow(kit, 0, SHORT))
         return;
-    unsigned same = number;
+    unsigned first_put = latest_put;
     snprintf(first, sizeof first, "%s", kit->answer.version);
-    if (!put_number(kit, 0, first, 0) || kit->answer.verdict != DRIVER_DONE)
+    if (!put_next(kit, 0, first, SHORT) || kit->answer.verdict != DRIVER_DONE)
         return (void)report_conflict(kit, behind);
-    char *on = mem_strdup(kit->answer.version);
-    ask_put(kit, 0, on, same, 0);
-    free(on);
+    char *second = mem_strdup(kit->answer.version);
+    ask_put(kit, 0, second, first_put, SHORT);
+    free(second);
     if (!hear_driver(kit, 0) || kit->answer.verdict != DRIVER_DONE)
         return (void)report_conflict(kit, behind);
-    bool again = strcmp(kit->answer.version, first) == 0;
-    if (again || (put_number(kit, 1, first, 0) && kit->answer.verdict == DRIVER_DONE))
-        report_finding(kit, "unfit",
-                       "a version comes twice: a put on one that was replaced is done");
-    report_finding(kit, "fine", "a version does not come twice");
+    bool comes_again = strcmp(kit->answer.version, first) == 0;
+    if (comes_again || (put_next(kit, 1, first, SHORT) && kit->answer.verdict == DRIVER_DONE))
+        report_first(kit, "unfit", "a version comes twice: a put on one that was replaced is done");
+    report_first(kit, "fine", "a version does not come twice");
 }
 
 /* Tries whether a get in another process sees each put that was done before. */
@@ -286,61 +298,59 @@ static void try_reads(struct kit *kit)
 
     while (i < READS && !kit->finding->level && !moment_reached(until, moment_now())) {
         size_t reader = 1 + (size_t)i++ % (PROCESSES - 1);
-        if (put_anyhow(kit, 0, 0) && get_number(kit, reader, &got) && got != number)
-            report_finding(kit, "unfit",
-                           "a get behind a put that is done returns what was there before");
+        if (put_anyhow(kit, 0, SHORT) && get_put(kit, reader, &got) && got != latest_put)
+            report_first(kit, "unfit",
+                         "a get behind a put that is done returns what was there before");
     }
-    report_finding(kit, "fine", "%d gets behind a put in another process return it", i);
+    report_first(kit, "fine", "%d gets behind a put in another process return it", i);
 }
 
-/* Kills a driver while it puts a text, as it happens when a host of rlock is killed while it asks
- * for a put. */
+/* Sends the last process half of a put, as a host of rlock does that is killed meanwhile, and ends
+ * it. False, and reported: the put was done, or the key has another text than before. */
 static bool break_off(struct kit *kit)
 {
     unsigned got = 0;
 
-    if (!put_anyhow(kit, 0, 0))
+    if (!put_anyhow(kit, 0, SHORT))
         return false;
-    char *text = text_of(number + 1, 0);
+    char *text = text_of(latest_put + 1, SHORT);
     driver_break_off(kit->drivers[--kit->count], keys.key, kit->answer.version, text);
     free(text);
     driver_hear(kit->drivers[kit->count], &kit->answer);
     driver_end(kit->drivers[kit->count]);
     if (kit->answer.verdict != DRIVER_DONE)
-        return get_number(kit, 0, &got) && (got == number || report_bytes(kit));
+        return get_put(kit, 0, &got) && (got == latest_put || report_bytes(kit));
     kit->finding->advice = "count the bytes that have come before they are put";
-    return report_finding(kit, "unfit",
-                          "a put is done although fewer bytes than its LENGTH have come");
+    return report_first(kit, "unfit",
+                        "a put is done although fewer bytes than its LENGTH have come");
 }
 
-/* A process is killed while it puts: the text is there or not, but it is whole, and stays. In each
- * turn the key has the text "before", a put is broken off (later "lost"), a get must find one of
- * the two, and one more put must not be undone. */
+/* Kills processes while they put: the text is there or not, but it is whole, and stays. Each turn
+ * kills the last process. */
 static void try_lost(struct kit *kit)
 {
     struct moment until = moment_plus(moment_now(), TEST_NS);
-    unsigned before, got = 0, seen = 0;
+    unsigned got = 0;
 
     if (!break_off(kit))
         return;
     while (kit->count > 1 && !kit->finding->level && !moment_reached(until, moment_now())) {
-        if (!put_anyhow(kit, 0, 0))
+        if (!put_anyhow(kit, 0, SHORT))
             return;
-        before = number++;
-        ask_put(kit, kit->count - 1, kit->answer.version, number, PADDING);
-        usleep((useconds_t)(1000 << kit->count)); /* later and later */
+        unsigned put_before = latest_put, killed_put = ++latest_put;
+        ask_put(kit, kit->count - 1, kit->answer.version, killed_put, LONG);
+        usleep((useconds_t)(1000 << kit->count)); /* half as long each turn */
         driver_kill(kit->drivers[--kit->count]);
-        if (get_number(kit, 0, &seen) && seen != before && seen != number)
-            report_finding(kit, "unfit", "a get returns neither of two texts");
-        unsigned lost = number;
-        if (!put_anyhow(kit, 0, 0))
+        if (get_put(kit, 0, &got) && got != put_before && got != killed_put)
+            report_first(kit, "unfit", "a get returns neither of two texts");
+        if (!put_anyhow(kit, 0, SHORT))
             return;
-        if (get_number(kit, 0, &got) && got != number)
-            report_finding(kit, "unfit",
-                           got == lost ? "a put of a killed process is done on a later version"
-                                       : "a get behind a put returns another text");
+        if (get_put(kit, 0, &got) && got != latest_put)
+            report_first(kit, "unfit",
+                         got == killed_put ? "a put of a killed process is done on a later version"
+                                           : "a get behind a put returns another text");
     }
-    report_finding(kit, "fine", "a put of a killed process is done as a whole, or not at all");
+    report_first(kit, "fine", "a put of a killed process is done as a whole, or not at all");
 }
 
 /* Has processes count up by turns, in races: each put that is done must be found by another
@@ -353,22 +363,23 @@ static void try_count(struct kit *kit)
     while (rounds < COUNTS / PROCESSES && !kit->finding->level &&
            !moment_reached(until, moment_now())) {
         const char *on = current_version(kit, rounds % PROCESSES);
-        unsigned first = number + 1, done = on ? race_puts(kit, on) : 0;
+        unsigned first = latest_put + 1, done = on ? race_puts(kit, on) : 0;
         rounds++;
         if (done > 1)
-            report_finding(kit, "unfit", "%u puts on one version are done", done);
-        if (!get_number(kit, (rounds + 1) % PROCESSES, &got))
+            report_first(kit, "unfit", "%u puts on one version are done", done);
+        if (!get_put(kit, (rounds + 1) % PROCESSES, &got))
             return;
-        lost += done == 1 && (got < first || got > number);
+        bool is_of_round = got >= first && got <= latest_put;
+        lost += done == 1 && !is_of_round;
     }
     if (lost)
-        report_finding(kit, "unfit", "of %u puts that are done %u are lost", rounds, lost);
-    report_finding(kit, "fine", "of %u puts by %d processes none is lost, none is done twice",
-                   rounds * PROCESSES, PROCESSES);
+        report_first(kit, "unfit", "of %u puts that are done %u are lost", rounds, lost);
+    report_first(kit, "fine", "of %u puts by %d processes none is lost, none is done twice",
+                 rounds * PROCESSES, PROCESSES);
 }
 
 struct listed {
-    bool found, strange;
+    bool has_key, has_absent;
 };
 
 /* For driver_list(): notes which of two keys was listed. */
@@ -376,28 +387,30 @@ static void note_key(void *arg, struct slice key)
 {
     struct listed *listed = arg;
 
-    listed->found |= slice_equal(key, keys.key);
-    listed->strange |= slice_equal(key, keys.other);
+    listed->has_key |= slice_equal(key, keys.key);
+    listed->has_absent |= slice_equal(key, keys.absent);
 }
 
 /* A list must have a key that another process has put, and none that is not there. */
 static void try_list(struct kit *kit)
 {
-    struct listed listed = {.found = false}, none = listed;
+    struct listed listed = {.has_key = false}, ignored = listed;
 
-    if (!put_anyhow(kit, 0, 0))
+    if (!put_anyhow(kit, 0, SHORT))
         return;
+    /* No key begins as in the second question, but that must not be a failure. */
     if (!driver_list(kit->drivers[1], slice_of("rlock-do"), note_key, &listed, &kit->answer) ||
-        !driver_list(kit->drivers[1], slice_of("rlock-du"), note_key, &none, &kit->answer))
-        report_finding(kit, "unfit", "list: %s", kit->answer.said);
-    else if (!listed.found)
-        report_finding(kit, "unfit", "a list lacks a key that is there");
-    else if (listed.strange)
-        report_finding(kit, "unfit", "a list has a key that is not there");
-    report_finding(kit, "fine", "a list has the keys that there are");
+        !driver_list(kit->drivers[1], slice_of("rlock-du"), note_key, &ignored, &kit->answer))
+        report_first(kit, "unfit", "list: %s", kit->answer.said);
+    else if (!listed.has_key)
+        report_first(kit, "unfit", "a list lacks a key that is there");
+    else if (listed.has_absent)
+        report_first(kit, "unfit", "a list has a key that is not there");
+    report_first(kit, "fine", "a list has the keys that there are");
 }
 
-/* Reads by how many ms the store's time is ahead of this process's, as that driver tells it. */
+/* Has a process get the key, for *ahead_ms: by how many ms the store's time, which the answer
+ * tells, is ahead of this process's clock. False, and reported: the get failed. */
 static bool read_date(struct kit *kit, size_t process, int64_t *ahead_ms)
 {
     if (!current_version(kit, process))
@@ -412,7 +425,7 @@ static void try_date(struct kit *kit)
     int64_t first, next, off, most = 0;
 
     if (!driver_has_dates(kit->drivers[0])) {
-        report_finding(
+        report_first(
             kit, "note",
             "the store tells no time: the lock of a dead holder becomes free while somebody "
             "waits for it");
@@ -426,9 +439,9 @@ static void try_date(struct kit *kit)
         most = off > most ? off : most;
     }
     if (most > OFF_MS)
-        report_finding(kit, "unfit", "the store's time is %" PRId64 " ms off within %d ms", most,
-                       2 * OFF_MS);
-    report_finding(kit, "fine", "the store's time runs as this host's does");
+        report_first(kit, "unfit", "the store's time is %" PRId64 " ms off within %d ms", most,
+                     2 * OFF_MS);
+    report_first(kit, "fine", "the store's time runs as this host's does");
 }
 
 static const struct {
@@ -460,14 +473,15 @@ void driver_kit_try(const char *driver, const char *rest, const char *test,
     while (kit.count < PROCESSES && (kit.drivers[kit.count] = driver_start(driver, rest, &why)))
         kit.count++;
     if (kit.count < PROCESSES)
-        report_finding(&kit, "unfit", "%s", why.said);
+        report_first(&kit, "unfit", "%s", why.said);
     else if (i < sizeof tests / sizeof *tests)
         tests[i].try(&kit);
     else
-        report_finding(&kit, "note", "no such test");
-    bool fine = strcmp(finding->level, "unfit") != 0;
+        report_first(&kit, "note", "no such test");
+    bool is_unfit = strcmp(finding->level, "unfit") == 0;
+    /* There are fewer processes where the driver did not start, or try_lost() has ended some. */
     if (!finding->advice)
-        finding->advice = fine || kit.count < PROCESSES ? "" : tests[i].advice;
+        finding->advice = is_unfit && kit.count == PROCESSES ? tests[i].advice : "";
     slice_free(&kit.answer.text);
     while (kit.count > 0)
         driver_end(kit.drivers[--kit.count]);

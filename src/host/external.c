@@ -1,7 +1,7 @@
 /* Records of a store that a driver moves (driver.h). Such a store can compare and set one key, and
- * need not have a clock (clockless.h). A unit reads one key after the other, and changes one at
- * most: the features that would take more are not among the abilities of its record. It tells no
- * messages: a waiter asks again and again. */
+ * need not have a clock: "known" is what this process knows of how old lines are (clockless.h). A
+ * unit reads one key after the other, and changes one at most: the features that would take more
+ * are not among the abilities of the store. It tells no messages: a waiter asks again and again. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -18,7 +18,7 @@
 static const char *name, *rest_of_url; /* the driver's, and its argument */
 static struct driver *driver;
 static struct clockless known = {.margin_us = MARGIN_US};
-static int poll_ms;
+static int poll_ms; /* driver_poll_ms() */
 static struct own_clock own_clock;
 
 /* The keys of a unit, in its order, as they were loaded. */
@@ -29,8 +29,9 @@ static struct loaded {
 
 /* -- failures ---------------------------------------------------------------------------------- */
 
-/* A driver that does not know what became of a request is not asked again: the next host has
- * another one. Returns false. */
+/* Fills the fault with the driver's failure. A driver that does not know what became of a request
+ * counts as a connection that broke: this host ends, and the next one has another driver. Returns
+ * false. */
 static bool fail_by(struct host_fault *fault, const struct driver_answer *answer)
 {
     return host_fail(fault, answer->verdict == DRIVER_FAILED ? WIRE_FAILED : WIRE_UNREACHABLE,
@@ -39,8 +40,9 @@ static bool fail_by(struct host_fault *fault, const struct driver_answer *answer
 
 /* -- units ------------------------------------------------------------------------------------- */
 
-/* Has the driver read a key, and notes when it was asked and answered, between which the value is
- * true. */
+/* Has the driver read a key into its record, and notes in *as its version, and when the driver was
+ * asked and answered: between the two the value is true. False, with the fault: the driver failed,
+ * or the key has other data. */
 static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault *fault)
 {
     struct driver_answer answer;
@@ -55,15 +57,15 @@ static bool load_key(struct unit_key *key, struct loaded *as, struct host_fault 
     strcpy(as->version, answer.version);
     if (answer.verdict == DRIVER_NONE)
         return true;
-    key->record.version = 1;
+    key->record.version = 1; /* it is there; as->version is what counts */
     bool sound = clockless_read(&known, key, answer.text.at, answer.text.size, &as->reading);
     slice_free(&answer.text);
     return sound || host_fail(fault, WIRE_DRIVER, "a key of rlock's holds other data");
 }
 
-/* Reads the keys of a unit, one after the other. The unit's clock is read behind its last key. A
- * script's lines count from when their own key was read, which is not later, so no deadline is too
- * early for others. */
+/* Reads the keys of a unit, one after the other. The unit's clock is read behind its last key, for
+ * the script. The lines that it writes count from when their own key was read, which is not later,
+ * so no deadline is too early for others. */
 static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     bool done = true;
@@ -76,7 +78,7 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
     return done ? HOST_DONE : HOST_FAILED;
 }
 
-/* A driver has no transactions. */
+/* For struct host_store: there is no transaction to end. */
 static void abandon_unit(void)
 {
 }
@@ -96,8 +98,8 @@ static struct unit_key *changed_key(struct unit *unit, size_t *count)
     return found;
 }
 
-/* Has the driver write the one record that has changed, if it is still the version
- * that was read. */
+/* Has the driver write the one record that has changed, if it is still the version that was read.
+ * HOST_AGAIN: it is another one by now. */
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     size_t count;
@@ -125,7 +127,8 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     return HOST_FAILED;
 }
 
-/* Has the driver list its keys. */
+/* Calls "each" for every key that begins so, also for one that has expired. False, with the fault:
+ * the driver failed. */
 static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                        struct host_fault *fault)
 {
@@ -137,7 +140,7 @@ static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice
 /* -- the driver -------------------------------------------------------------------------------- */
 
 /* Reads a key that may not be there, which shows that the driver works. *date_ms: the store's time,
- * or 0. */
+ * since 1970, or 0. False, with the fault: it failed. */
 static bool ping_driver(int64_t *date_ms, struct host_fault *fault)
 {
     struct driver_answer answer;
@@ -150,7 +153,8 @@ static bool ping_driver(int64_t *date_ms, struct host_fault *fault)
            fail_by(fault, &answer);
 }
 
-/* Starts the driver, and asks it for the store's time, if it tells that. */
+/* Starts the driver, whose name and argument are the host and the database of the URL, and asks it
+ * for the store's time, if it tells that. False, with the fault: it cannot serve. */
 static bool open_driver(const struct host_target *target, const char *table,
                         struct host_fault *fault)
 {
@@ -159,8 +163,10 @@ static bool open_driver(const struct host_target *target, const char *table,
     name = target->host;
     rest_of_url = target->database;
     driver = driver_start(name, rest_of_url, &fault->why);
-    if (!driver)
-        return fault->broken = wire_error_breaks(fault->why.error), false;
+    if (!driver) {
+        fault->broken = wire_error_breaks(fault->why.error);
+        return false;
+    }
     poll_ms = driver_poll_ms(driver);
     /* The clock begins with the store's time, for the sake of times that are shown to hosts whose
      * clocks are wrong. */
@@ -179,12 +185,14 @@ static int no_fd(enum host_ears ears, int *ms)
     return -1;
 }
 
+/* For struct host_store: no message has come, and nothing is broken. */
 static bool no_messages(void)
 {
     return true;
 }
 
-/* For the doctor: "ping", or the name of a test of drivers. */
+/* Replies to the doctor: to "ping" with "ok", and to the name of a test of drivers with the finding
+ * of that. False, with the fault: the driver does not answer the ping. */
 static bool answer_doctor(const char *what, struct strbuf *out, struct host_fault *fault)
 {
     struct driver_finding finding;
@@ -202,6 +210,7 @@ static bool answer_doctor(const char *what, struct strbuf *out, struct host_faul
     return true;
 }
 
+/* For struct host_store: there are no tables to make. Returns false, with the fault. */
 static bool refuse_to_make(const char *user, struct host_fault *fault)
 {
     (void)user;
@@ -210,9 +219,16 @@ static bool refuse_to_make(const char *user, struct host_fault *fault)
 
 int main(void)
 {
-    static const struct host_store external = {
-        open_driver, load_unit,     commit_unit,    abandon_unit, list_names, no_fd,
-        no_messages, answer_doctor, refuse_to_make, &poll_ms,     false};
+    static const struct host_store external = {.open = open_driver,
+                                               .load = load_unit,
+                                               .commit = commit_unit,
+                                               .abandon = abandon_unit,
+                                               .list = list_names,
+                                               .poll_fd = no_fd,
+                                               .read_messages = no_messages,
+                                               .ask = answer_doctor,
+                                               .make = refuse_to_make,
+                                               .poll_ms = &poll_ms};
 
     return host_serve(&(const struct host){.store = &external});
 }

@@ -1,9 +1,10 @@
+/* Messages as Protocol Buffers encode them: field after field, each with a tag in front, which is 8
+ * times its number, and its kind. Whole numbers are varints: seven bits a byte, the lowest first,
+ * and a high bit that says whether more follow. */
 #include "host/protobuf.h"
 
-/* How a field is written: the low bits of the number in front of it. */
 enum kind { VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 5 };
 
-/* Adds a number: seven bits a byte, the lowest first, and a bit that says whether more follow. */
 static void add_varint(struct strbuf *message, uint64_t number)
 {
     for (; number > 127; number >>= 7)
@@ -33,7 +34,7 @@ void protobuf_wrap(struct strbuf *message, unsigned field)
     strbuf_free(&inner);
 }
 
-/* Takes a number of seven bits a byte, the lowest first, off the message. False: it is damaged. */
+/* Takes a varint off the front of the message. False: it is damaged. */
 static bool take_varint(struct slice *message, uint64_t *number)
 {
     unsigned char byte = 128;
@@ -51,7 +52,7 @@ static bool take_varint(struct slice *message, uint64_t *number)
 
 bool protobuf_take(struct slice *message, struct protobuf_field *field)
 {
-    uint64_t tag, number = 0;
+    uint64_t tag, number = 0; /* the field's value; or how many bytes it has */
 
     *field = (struct protobuf_field){0};
     if (!take_varint(message, &tag))

@@ -7,7 +7,7 @@
 
 void protobuf_add_number(struct strbuf *message, unsigned field, int64_t number);
 void protobuf_add_bytes(struct strbuf *message, unsigned field, struct slice bytes);
-/* Makes the message a field of another one, which has no more so far. */
+/* Replaces the message by another one that has it as its only field, of that number. */
 void protobuf_wrap(struct strbuf *message, unsigned field);
 
 struct protobuf_field {

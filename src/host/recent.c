@@ -1,3 +1,4 @@
+/* The records that were written just now. They are few, and soon forgotten, all at once. */
 #include "host/recent.h"
 
 #include "base/clock.h"
@@ -9,7 +10,7 @@
 static struct {
     struct recent *at;
     size_t count;
-    struct moment until;
+    struct moment until; /* from then on they count as forgotten */
 } known;
 
 void recent_note(struct slice name, struct slice text, int64_t version)
@@ -29,11 +30,11 @@ const struct recent *recent_find(struct slice name)
 
 bool recent_has(const struct unit *unit)
 {
-    bool has = !unit->reads_only && !moment_reached(known.until, moment_now());
+    bool has_all = !unit->reads_only && !moment_reached(known.until, moment_now());
 
-    for (size_t i = 0; has && i < unit->count; i++)
-        has = recent_find(unit->keys[i].name);
-    return has;
+    for (size_t i = 0; has_all && i < unit->count; i++)
+        has_all = recent_find(unit->keys[i].name);
+    return has_all;
 }
 
 void recent_forget(void)

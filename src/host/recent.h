@@ -12,7 +12,8 @@ struct recent {
 
 /* Copies both. */
 void recent_note(struct slice name, struct slice text, int64_t version);
-/* Whether all records of the unit are known now, and one may be written. */
+/* Whether all records of the unit are known now, and it may write: only a commit shows that they
+ * are those of now. */
 bool recent_has(const struct unit *unit);
 /* Returns the record of that key, which recent_has() has found; NULL: there is none. */
 const struct recent *recent_find(struct slice name);

@@ -1,4 +1,5 @@
-/* Records, and the texts that they are kept as:
+/* Records, whose fields are found by an index, a hash table of their numbers; and the texts that
+ * they are kept as:
  *
  *     rlock/1 hash EXPIRES
  *     NAME VALUE
@@ -62,16 +63,17 @@ void record_clear(struct record *record)
     *record = (struct record){.version = record->version, .changed = record->changed};
 }
 
+/* The place of the index where a field of that name stands, or behind which it does. */
 static size_t bucket_of(const struct record *record, struct slice name)
 {
     return hash_add(HASH_START, name.at, name.size) & (record->buckets - 1);
 }
 
 /* NOLINTBEGIN(clang-analyzer-unix.Malloc): record_clear() leaves no pointer to what it freed */
-/* Finds a field: The one of that name, gone or not; NULL: there is none. */
+/* Returns the field of that name, gone or not; NULL: there is none. */
 static struct record_field *find_field(const struct record *record, struct slice name)
 {
-    if (record->buckets == 0)
+    if (record->buckets == 0) /* it has never had a field */
         return NULL;
     for (size_t at = bucket_of(record, name); record->index[at];
          at = (at + 1) & (record->buckets - 1)) {
@@ -89,7 +91,8 @@ struct record_field *record_find(const struct record *record, struct slice name)
     return field && !field->gone ? field : NULL;
 }
 
-/* Notes the field's number, from 1, in the next free place of the index behind its bucket. */
+/* Notes the number of a field, an index of record->fields, in the next free place of the index
+ * behind its bucket: as one more, as 0 is a free place. */
 static void index_field(struct record *record, size_t number)
 {
     size_t at = bucket_of(record, record->fields[number].name);
@@ -99,22 +102,26 @@ static void index_field(struct record *record, size_t number)
     record->index[at] = (uint32_t)number + 1;
 }
 
+/* Makes room for twice as many fields, and the index anew. */
+static void make_room(struct record *record)
+{
+    record->room = record->room ? 2 * record->room : 16;
+    record->fields = mem_checked(realloc(record->fields, record->room * sizeof *record->fields));
+    record->buckets = 4 * record->room;
+    free(record->index);
+    record->index = mem_zeroed(record->buckets * sizeof *record->index);
+    for (size_t i = 0; i < record->count; i++)
+        index_field(record, i);
+}
+
 bool record_set(struct record *record, struct slice name, struct slice value)
 {
     struct record_field *field = find_field(record, name);
     bool is_new = !field || field->gone;
 
     if (!field) {
-        if (record->count == record->room) {
-            record->room = record->room ? 2 * record->room : 16;
-            record->fields =
-                mem_checked(realloc(record->fields, record->room * sizeof *record->fields));
-            record->buckets = 4 * record->room;
-            free(record->index);
-            record->index = mem_zeroed(record->buckets * sizeof *record->index);
-            for (size_t i = 0; i < record->count; i++)
-                index_field(record, i);
-        }
+        if (record->count == record->room)
+            make_room(record);
         field = &record->fields[record->count];
         *field = (struct record_field){.name = slice_duplicate(name)};
         index_field(record, record->count++);
@@ -145,7 +152,8 @@ bool record_unset(struct record *record, struct slice name)
 
 enum part { NAME, VALUE };
 
-/* Returns the end of what it has written: four bytes for one at most. */
+/* Writes the bytes as the text of a record has them, at most four for each. Returns the end of what
+ * it has written. */
 static char *print_slice(char *to, struct slice slice, enum part part)
 {
     static const char digits[] = "0123456789abcdef";
@@ -229,7 +237,8 @@ bool record_read_name(char *text, size_t *size)
     return true;
 }
 
-/* Reads "NAME VALUE" of "size" bytes, which are overwritten. */
+/* Reads the line "NAME VALUE" of "size" bytes, which are overwritten, into the record. False: it is
+ * not such a line. */
 static bool read_field(struct record *record, char *line, size_t size)
 {
     char *space = memchr(line, ' ', size);
@@ -245,7 +254,8 @@ static bool read_field(struct record *record, char *line, size_t size)
     return true;
 }
 
-/* Reads the type of a record and when it ends. */
+/* Reads the first line of a text: the type of a record, and when it expires. False: it is not such
+ * a line. */
 static bool read_head(struct record *record, const char *line)
 {
     char type[16];
@@ -265,15 +275,16 @@ static bool read_head(struct record *record, const char *line)
 
 bool record_read(struct record *record, const char *text, size_t size)
 {
-    char *copy = mem_checked(strndup(text, size)), *line = copy, *end;
-    bool sound;
+    char *copy = mem_checked(strndup(text, size)), *line = copy;
+    char *end = strchr(line, '\n');
 
     record_clear(record);
-    sound = (end = strchr(line, '\n')) && read_head(record, line);
-
+    bool sound = end && read_head(record, line);
     while (sound && *(line = end + 1)) {
         end = strchr(line, '\n');
-        sound = end && (*end = '\0', read_field(record, line, (size_t)(end - line)));
+        if (end)
+            *end = '\0';
+        sound = end && read_field(record, line, (size_t)(end - line));
     }
     record_settle(record);
     free(copy);

@@ -15,7 +15,7 @@ struct slice {
 /* Borrows the text, without its NUL. */
 struct slice slice_of(const char *text);
 bool slice_equal(struct slice a, struct slice b);
-/* Without regard to small and large letters. */
+/* Whether the slice is that word, in small or large letters. */
 bool slice_is(struct slice slice, const char *word);
 /* Returns a copy with a NUL behind it, which the caller frees by slice_free(). */
 struct slice slice_duplicate(struct slice slice);
@@ -27,7 +27,7 @@ enum record_type { RECORD_NONE, RECORD_STRING, RECORD_HASH, RECORD_OTHER };
 
 struct record_field {
     struct slice name, value; /* owned */
-    bool gone;                /* the name stays, for the index */
+    bool gone;                /* it was removed; the name stays, for the index */
     bool written;             /* since it was read, be it with the value that it had */
 };
 
@@ -45,7 +45,7 @@ struct record {
     size_t buckets;
 };
 
-/* Makes it one that does not exist; its version stays. */
+/* Makes it one that does not exist. "version" and "changed" stay as they are. */
 void record_clear(struct record *record);
 /* now_us: since 1970, by the clock that "expires" counts by. */
 static inline bool record_has_expired(const struct record *record, int64_t now_us)
@@ -57,12 +57,13 @@ static inline bool record_has_expired(const struct record *record, int64_t now_u
 struct record_field *record_find(const struct record *record, struct slice name);
 /* Copies both. Returns whether the field is new. */
 bool record_set(struct record *record, struct slice name, struct slice value);
-/* Returns whether there was one. */
+/* Removes the field of that name. Returns whether there was one. */
 bool record_unset(struct record *record, struct slice name);
 
 /* Returns the record as a text, all but its version; the caller frees. */
 char *record_print(const struct record *record);
-/* Replaces all but the version by what such a text says. False: it is not such a text. */
+/* Replaces all but the version by what such a text says. False: it is not such a text, and a part
+ * may have been taken. */
 bool record_read(struct record *record, const char *text, size_t size);
 /* From now on, its fields count as read, not as written. */
 void record_settle(struct record *record);

@@ -1,3 +1,4 @@
+/* RESP2 by hiredis, which is made for clients: to it, a command that comes is a reply. */
 #include "host/resp.h"
 
 #include <hiredis/hiredis.h>
@@ -5,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* -- commands: to hiredis, one is a reply, an array of strings --------------------------------- */
+/* -- commands: arrays of strings --------------------------------------------------------------- */
 
 void resp_feed(struct resp_in *in, const char *bytes, size_t size)
 {
@@ -76,7 +77,7 @@ void resp_array(struct strbuf *out, size_t count)
     strbuf_printf(out, "*%zu\r\n", count);
 }
 
-/* Adds a line of RESP: its kind, and text up to the first end of a line. */
+/* Adds a line of RESP: its kind, '+' or '-', and text up to the first end of a line. */
 static void add_line(struct strbuf *out, const char *kind, const char *text)
 {
     strbuf_add(out, kind, 1);

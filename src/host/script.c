@@ -1,4 +1,7 @@
-/* Lua 5.1, as Redis has it. */
+/* Runs scripts in Lua 5.1, with what Redis gives them: KEYS, ARGV, redis.call() and the like. One
+ * call is under way at a time (the variable "scripts"); its reply is the value on top of Lua's
+ * stack. A script that needs what its unit lacks is ended by an error of Lua, and the unit is done
+ * again. */
 #include "host/script.h"
 
 #include <inttypes.h>
@@ -33,7 +36,7 @@ static uint32_t rotate_left(uint32_t word, int bits)
     return word << bits | word >> (32 - bits);
 }
 
-/* The part of SHA-1 that changes every twenty rounds. Which function and constant a round has. */
+/* The part of a round of SHA-1 that changes every twenty rounds: its function and its constant. */
 static uint32_t sha1_mix(int round, uint32_t b, uint32_t c, uint32_t d)
 {
     switch (round / 20) {
@@ -67,7 +70,8 @@ static void sha1_add_block(uint32_t state[5], const unsigned char *block)
         state[i] += s[i];
 }
 
-/* The SHA-1 of bytes, padded to whole blocks with their number of bits behind. */
+/* Fills hex with the SHA-1 of the bytes, which are padded to whole blocks: by a bit that is set,
+ * zeros, and the number of their bits. */
 static void sha1_hex(struct slice slice, char hex[SHA1_HEX_SIZE])
 {
     uint32_t state[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
@@ -87,8 +91,8 @@ static void sha1_hex(struct slice slice, char hex[SHA1_HEX_SIZE])
 
 /* -- what a script sees ------------------------------------------------------------------------ */
 
-/* Makes words of what a script passes to a command. Numbers are written as Redis writes them.
- * Returns false if there is another value. */
+/* Makes words of what a script passes to a command, the first "count" values on Lua's stack, which
+ * owns them. Numbers are written as Redis writes them. False: a value is neither text nor number. */
 static bool make_words(lua_State *lua, struct slice *words, int count)
 {
     bool sound = true;
@@ -117,8 +121,9 @@ static bool is_error(lua_State *lua)
     return is;
 }
 
-/* Whether that is a key of the store's own that an argument names. It need not be declared: no call
- * with such an argument goes to a Cluster. */
+/* Whether an argument of the call names the key: pauses KEY, epoch KEY or member KEY, keys that a
+ * store has besides locks. Such a key need not be declared: no call with such an argument goes to a
+ * Cluster. */
 static bool is_marker(struct slice key)
 {
     static const char *const names[] = {"pauses", "epoch", "member"};
@@ -131,9 +136,10 @@ static bool is_marker(struct slice key)
     return false;
 }
 
-/* Whether the script may touch that key. A node of a Cluster takes a key that is not among KEYS for
- * one that does not exist while its slot moves. So no script may touch one, wherever it runs. */
-static bool is_in_reach(struct slice key)
+/* For command_run(): whether the script may touch that key; a script that may not is ended. A node
+ * of a Cluster takes a key that is not among KEYS for one that does not exist while its slot moves.
+ * So no script may touch one, wherever it runs. */
+static bool may_touch(struct slice key)
 {
     for (size_t i = 0; i < scripts.call->key_count; i++)
         if (slice_equal(scripts.call->keys[i], key))
@@ -142,33 +148,37 @@ static bool is_in_reach(struct slice key)
     return !scripts.overreached;
 }
 
-/* Runs the command, and leaves its reply on the stack. */
+/* Runs the command whose words are all of the stack, and pushes its reply. An error of Lua, which
+ * does not return, ends the script where its unit must be done again, or it may not touch a key. */
 static void push_reply(lua_State *lua)
 {
     int count = lua_gettop(lua);
-    /* Lua frees it, whatever happens. */
+    /* A block of Lua's, as luaL_error() does not return: Lua frees it. */
     struct slice *words = lua_newuserdata(lua, (size_t)(count + 1) * sizeof *words);
 
     if (!make_words(lua, words, count))
         command_push_error(lua, "ERR Lua redis lib command arguments must be strings or integers");
-    else if (!command_run(lua, scripts.unit, scripts.extra, is_in_reach, words, (size_t)count))
+    else if (!command_run(lua, scripts.unit, scripts.extra, may_touch, words, (size_t)count))
         luaL_error(lua, "the unit must be done again");
     if (scripts.overreached)
         luaL_error(lua, "the script touches a key that is not among its KEYS");
 }
 
+/* redis.call() of scripts: an error of the command is one of the script. */
 static int redis_call(lua_State *lua)
 {
     push_reply(lua);
     return is_error(lua) ? lua_error(lua) : 1;
 }
 
+/* redis.pcall() of scripts: returns the reply, also an error. */
 static int redis_pcall(lua_State *lua)
 {
     push_reply(lua);
     return 1;
 }
 
+/* redis.sha1hex() of scripts. */
 static int redis_sha1hex(lua_State *lua)
 {
     char hex[SHA1_HEX_SIZE];
@@ -218,8 +228,8 @@ void scripts_end(void)
     lua_close(scripts.lua);
 }
 
-/* Compiles a script, and keeps it as a function in the registry, under its digest. False leaves
- * Lua's words. */
+/* Makes a function of a script's text or bytecode, and keeps that in Lua's registry, under its
+ * digest. False: it does not compile, and Lua's words are on the stack. */
 static bool keep_script(lua_State *lua, const char *bytes, size_t size, const char *hex)
 {
     if (luaL_loadbuffer(lua, bytes, size, "@user_script") != 0)
@@ -250,10 +260,11 @@ bool script_is_known(const char *hex)
     lua_pop(lua, 1);
     if (is_kept)
         return true;
+    /* One of the program's own is made known when it is first asked for. */
     for (const struct bytecode *one = bytecodes; one->script; one++) {
         if (strcmp(one->script->sha1, hex) != 0)
             continue;
-        /* The bytecode of the program's own script, if this machine takes that; else its text. */
+        /* The bytecode is for some machines only; the text is for all. */
         if (keep_script(lua, (const char *)one->bytes, one->size, hex))
             return true;
         lua_settop(lua, 0);
@@ -264,7 +275,7 @@ bool script_is_known(const char *hex)
 
 /* -- a call ------------------------------------------------------------------------------------ */
 
-/* Sets KEYS or ARGV. */
+/* Sets the global of that name, KEYS or ARGV, to a list of the words. */
 static void set_words(lua_State *lua, const char *name, const struct slice *words, size_t count)
 {
     lua_createtable(lua, (int)count, 0);
@@ -273,6 +284,19 @@ static void set_words(lua_State *lua, const char *name, const struct slice *word
         lua_rawseti(lua, -2, (int)i + 1);
     }
     lua_setglobal(lua, name);
+}
+
+/* Replaces the error of Lua on top of the stack, with which a script ended, by a reply that is an
+ * error, in the words of Redis. */
+static void push_script_error(lua_State *lua, const char *hex)
+{
+    bool is_of_command = lua_istable(lua, -1); /* it has a code; one of Lua is a text */
+
+    if (is_of_command)
+        lua_getfield(lua, -1, "err");
+    const char *said = lua_tostring(lua, -1);
+    command_push_error(lua, lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
+                                            is_of_command ? "" : "ERR ", said ? said : "?", hex));
 }
 
 enum script_outcome script_run(const struct script_call *call, struct unit *unit)
@@ -290,16 +314,8 @@ enum script_outcome script_run(const struct script_call *call, struct unit *unit
         bool failed = lua_pcall(lua, 0, 1, 0) != 0;
         if (scripts.unit->again)
             return SCRIPT_AGAIN;
-        if (failed) {
-            /* The error on top of the stack, of a script, as a reply in the words of Redis. */
-            bool coded = lua_istable(lua, -1);
-            if (coded)
-                lua_getfield(lua, -1, "err");
-            const char *said = lua_tostring(lua, -1);
-            command_push_error(lua,
-                               lua_pushfstring(lua, "%s%s script: %s, on @user_script:1.",
-                                               coded ? "" : "ERR ", said ? said : "?", call->hex));
-        }
+        if (failed)
+            push_script_error(lua, call->hex);
         return failed ? SCRIPT_FAILED : SCRIPT_DONE;
     }
     if (!command_run(scripts.lua, unit, scripts.extra, NULL, call->arguments, call->argument_count))
@@ -323,8 +339,8 @@ bool script_replied(const char *word)
 
 static void add_value(lua_State *lua, struct strbuf *out);
 
-/* Adds a table of Lua's to the reply. The table on top: a status, an error, or a list up to its
- * first nil. */
+/* Adds the table on top of Lua's stack as Redis would send it: {err = …} is an error, {ok = …} a
+ * status, and any other a list up to its first nil. The stack stays as it was. */
 static void add_table(lua_State *lua, struct strbuf *out)
 {
     static const char *const lines[] = {"err", "ok"};
@@ -353,8 +369,8 @@ static void add_table(lua_State *lua, struct strbuf *out)
     }
 }
 
-/* Adds the value on top of the stack as Redis would send it: numbers lose what is behind the point,
- * true is 1, false and nil are nothing. */
+/* Adds the value on top of Lua's stack as Redis would send it: numbers lose what is behind the
+ * point, true is 1, false and nil are nothing. The stack stays as it was. */
 static void add_value(lua_State *lua, struct strbuf *out)
 {
     struct slice slice;

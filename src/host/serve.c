@@ -1,4 +1,6 @@
-/* Takes the clients of a host, executes what they ask, and answers them. */
+/* Takes the clients of a host, executes what they ask, and answers them. A request is a command of
+ * a client: it is about the connection, and has a function do_…() here, or about records, and is
+ * run over a unit (unit.h). Replies gather in client->out, and are sent behind each command. */
 #include "host/store.h"
 
 #include <errno.h>
@@ -36,12 +38,12 @@ struct client {
     int fd;
     struct resp_in in;
     struct strbuf out;
-    bool patient; /* its messages may be late */
-    bool hears_all;
-    bool queues; /* between MULTI and EXEC: */
-    struct words *queue;
+    bool patient;        /* its messages may be late */
+    bool hears_all;      /* the messages of all channels, in tests */
+    bool queues;         /* it is between MULTI and EXEC: commands wait in its queue */
+    struct words *queue; /* a command each */
     size_t queued;
-    bool gone;
+    bool gone; /* it is dropped at the end of the turn */
 };
 
 struct host_channels host_channels;
@@ -55,7 +57,7 @@ static struct {
     char user[64];        /* that has logged in, or tried to */
     bool refused;         /* there is no database, for the reason that is in "fault" */
     struct host_fault fault;
-    bool broken;
+    bool broken; /* the connection to the database is, so this host ends */
 } server;
 
 /* Adds a copy of the word. */
@@ -82,8 +84,9 @@ static void limit_time(int64_t ms)
 
 /* -- units ------------------------------------------------------------------------------------- */
 
-/* Replies with the fault. One that breaks the connection to the database ends this host. */
-static void tell_fault(struct client *client, struct host_fault *fault)
+/* Replies with the fault, as an error with the name of the user. One that breaks the connection to
+ * the database ends this host. */
+static void reply_fault(struct client *client, struct host_fault *fault)
 {
     char text[sizeof fault->why.user + sizeof fault->why.said + 40];
 
@@ -94,8 +97,23 @@ static void tell_fault(struct client *client, struct host_fault *fault)
     server.broken |= fault->broken;
 }
 
-/* Runs the script once over what the store has, and commits what it has changed. HOST_AGAIN: others
- * were quicker. A guess that changes nothing proves nothing, so the next attempt reads. */
+/* Sends the messages of a unit to the clients that hear all, which are in tests. */
+static void tell_listeners_to_all(const struct unit *unit)
+{
+    for (size_t i = 0; i < server.client_count; i++)
+        for (size_t m = 0; server.clients[i]->hears_all && m < unit->message_count; m++) {
+            struct strbuf *out = &server.clients[i]->out;
+            resp_array(out, 4);
+            resp_bulk(out, slice_of("pmessage"));
+            resp_bulk(out, slice_of("*"));
+            resp_bulk(out, unit->messages[m].channel);
+            resp_bulk(out, unit->messages[m].text);
+        }
+}
+
+/* Runs the script once over what the store has, and commits what it has changed. HOST_AGAIN: it is
+ * to be run again, as others were quicker, or the unit lacked a key. HOST_DONE: the reply is the
+ * script's, which may be an error. */
 static enum host_outcome attempt_script(const struct script_call *call, struct unit *unit,
                                         struct host_fault *fault)
 {
@@ -111,26 +129,18 @@ static enum host_outcome attempt_script(const struct script_call *call, struct u
         outcome = server.store->commit(unit, fault);
     else
         server.store->abandon();
+    /* Only a commit shows that the guessed records are those of now: the next attempt reads. */
     if (unit->guessed && !changes) {
         unit->again = true;
         return HOST_AGAIN;
     }
-    if (outcome == HOST_DONE && ran == SCRIPT_DONE) {
-        /* Some clients in tests hear all messages of this host. */
-        for (size_t i = 0; i < server.client_count; i++)
-            for (size_t m = 0; server.clients[i]->hears_all && m < unit->message_count; m++) {
-                struct strbuf *out = &server.clients[i]->out;
-                resp_array(out, 4);
-                resp_bulk(out, slice_of("pmessage"));
-                resp_bulk(out, slice_of("*"));
-                resp_bulk(out, unit->messages[m].channel);
-                resp_bulk(out, unit->messages[m].text);
-            }
-    }
+    if (outcome == HOST_DONE && ran == SCRIPT_DONE)
+        tell_listeners_to_all(unit);
     return outcome;
 }
 
-/* Runs the call until it is committed, and replies. */
+/* Runs the call, a script or one command, until it is committed, and replies: with its reply, or
+ * with the fault for which it was not done. */
 static void run_script(struct client *client, const struct script_call *call)
 {
     /* inspect.lua only reads, most of the time. */
@@ -148,10 +158,10 @@ static void run_script(struct client *client, const struct script_call *call)
         bool at_once = unit.again;
         unit_restart(&unit);
         if (i > 0 && !at_once) {
-            /* So two do not get into each other's way again, and many do not keep the store busy
-             * with attempts that fail. The pause, in units of what an attempt takes, doubles. Those
-             * that ask for a lock may be many, and must not keep others from their renewals and
-             * releases, which double half as often. */
+            /* A pause, so that two do not get into each other's way again, and many do not keep the
+             * store busy with attempts that fail: at random, and at most as long as the attempt
+             * before took, doubled with each attempt. Those that ask for a lock may be many, and
+             * must not keep others from their renewals and releases, which double half as often. */
             unsigned doubled = unit.asks ? i : i / 2;
             int64_t took_us = moment_until(begun, moment_now()) / NS_PER_US;
             int64_t most_us = took_us << (doubled < DOUBLED_MAX ? doubled : DOUBLED_MAX);
@@ -160,11 +170,12 @@ static void run_script(struct client *client, const struct script_call *call)
         begun = moment_now();
         outcome = attempt_script(call, &unit, &fault);
     }
+    /* A holder may hear late that it is asked to release the lock. */
     client->patient |= outcome == HOST_DONE && unit.asks && script_replied("GRANTED");
     if (outcome == HOST_DONE)
         script_reply(&client->out);
     else
-        tell_fault(client, &fault);
+        reply_fault(client, &fault);
     unit_end(&unit);
 }
 
@@ -186,14 +197,14 @@ void host_find(struct strbuf *out, const char *level, const char *text, const ch
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* Sends a message to all clients that listen to the channel. A client that has a message has
- * something to do, and waits for no other until it listens anew. */
 void host_tell(struct slice name, struct slice text)
 {
     for (size_t i = 0; i < host_channels.count; i++) {
         struct client *client = host_channels.at[i].client;
         if (!slice_equal(host_channels.at[i].name, name))
             continue;
+        /* The client has something to do now, and waits for no other message until it listens
+         * anew. */
         client->patient = true;
         resp_array(&client->out, 3);
         resp_bulk(&client->out, slice_of("message"));
@@ -202,7 +213,8 @@ void host_tell(struct slice name, struct slice text)
     }
 }
 
-/* Returns the latest channel that the client listens to, or the one of that name; NULL: none. */
+/* Returns the channel of that name that the client listens to; without a name (NULL) its latest
+ * one. NULL: none. */
 static struct host_channel *channel_of(const struct client *client, const struct slice *name)
 {
     for (size_t i = host_channels.count; i-- > 0;)
@@ -212,14 +224,15 @@ static struct host_channel *channel_of(const struct client *client, const struct
     return NULL;
 }
 
-/* Removes the channel; the last one takes its number. */
+/* Removes the channel from host_channels, where the last one takes its place. */
 static void leave_channel(struct host_channel *channel)
 {
     slice_free(&channel->name);
     *channel = host_channels.at[--host_channels.count];
 }
 
-/* The reply to (UN)SUBSCRIBE: its kind, the channel, and to how many the client listens now. */
+/* Replies to (UN)SUBSCRIBE: with the name of the command, the channel (NULL: it listened to none),
+ * and to how many channels the client listens now. */
 static void reply_subscribed(struct client *client, const char *kind, const struct slice *channel)
 {
     int64_t count = 0;
@@ -246,8 +259,7 @@ struct request {
 
 static void perform_command(const struct request *request);
 
-/* The text of the ith word: names of keys, scripts' digests and the like; each has a NUL behind
- * it. */
+/* The text of the ith word, which has a NUL behind it; "": there are not so many words. */
 static const char *word_text(const struct request *request, size_t i)
 {
     return i < request->count ? request->words[i].at : "";
@@ -273,43 +285,63 @@ static void reply_opened(struct client *client)
     resp_status(&client->out, text);
 }
 
-/* Opens the store with the words of the greeting, which redis/greeting.c sends. */
+/* The words of OPEN, as rules/wire_error.h explains them at HOST_PROTOCOL. */
+enum {
+    OPEN_PROTOCOL = 1,
+    OPEN_LIMIT_MS,
+    OPEN_HOST,
+    OPEN_PORT,
+    OPEN_USER,
+    OPEN_PASSWORD,
+    OPEN_DATABASE,
+    OPEN_TABLE,
+    OPEN_TLS,
+    OPEN_CA,
+    OPEN_CERTIFICATE,
+    OPEN_KEY,
+    OPEN_CLIENT,
+    OPEN_KNOWN,
+    OPEN_MARGIN
+};
+
+/* OPEN, with which rlock begins: connects to the database, and replies OK, or why that failed. */
 static void do_open(const struct request *request)
 {
-    int64_t given = strtoll(word_text(request, 2), NULL, 10),
+    int64_t given = strtoll(word_text(request, OPEN_LIMIT_MS), NULL, 10),
             limit = given > 0 ? given : COMMAND_MS;
     /* There is time left to say why no host will do. */
     struct moment until = moment_plus(moment_now(), limit * 4 / 5 * NS_PER_MS);
 
+    /* The store keeps the texts, so they are copied to where they stay. */
     for (size_t i = 0; i < request->count; i++)
         words_add(&server.address, request->words[i]);
     const struct request kept = {.words = server.address.at, .count = request->count};
-    const struct host_target target = {.host = word_text(&kept, 3),
-                                       .port = word_text(&kept, 4),
-                                       .user = word_text(&kept, 5),
-                                       .password = word_text(&kept, 6),
-                                       .database = word_text(&kept, 7),
-                                       .tls = strcmp(word_text(&kept, 9), "1") == 0,
-                                       .ca = word_text(&kept, 10),
-                                       .certificate = word_text(&kept, 11),
-                                       .key = word_text(&kept, 12),
-                                       .client = word_text(&kept, 13),
-                                       .known = word_text(&kept, 14),
-                                       .margin = word_text(&kept, 15),
+    const struct host_target target = {.host = word_text(&kept, OPEN_HOST),
+                                       .port = word_text(&kept, OPEN_PORT),
+                                       .user = word_text(&kept, OPEN_USER),
+                                       .password = word_text(&kept, OPEN_PASSWORD),
+                                       .database = word_text(&kept, OPEN_DATABASE),
+                                       .tls = strcmp(word_text(&kept, OPEN_TLS), "1") == 0,
+                                       .ca = word_text(&kept, OPEN_CA),
+                                       .certificate = word_text(&kept, OPEN_CERTIFICATE),
+                                       .key = word_text(&kept, OPEN_KEY),
+                                       .client = word_text(&kept, OPEN_CLIENT),
+                                       .known = word_text(&kept, OPEN_KNOWN),
+                                       .margin = word_text(&kept, OPEN_MARGIN),
                                        .address = "",
                                        .until = until};
-    const char *table = *word_text(&kept, 8) ? word_text(&kept, 8) : "rlock";
+    const char *table = *word_text(&kept, OPEN_TABLE) ? word_text(&kept, OPEN_TABLE) : "rlock";
 
     const struct passwd *own =
         *target.user || !server.store->takes_own ? NULL : getpwuid(geteuid());
     snprintf(server.user, sizeof server.user, "%s", own ? own->pw_name : target.user);
     limit_time(limit);
-    server.refused = strcmp(word_text(request, 1), HOST_PROTOCOL) != 0 ||
+    server.refused = strcmp(word_text(request, OPEN_PROTOCOL), HOST_PROTOCOL) != 0 ||
                      !server.store->open(&target, table, &server.fault);
     if (server.fault.why.error == WIRE_PASSWORD && !*target.password)
         server.fault.why.error = WIRE_NO_PASSWORD;
     if (server.refused)
-        tell_fault(request->client, &server.fault);
+        reply_fault(request->client, &server.fault);
     else
         reply_opened(request->client);
 }
@@ -322,6 +354,22 @@ static const char *argument_text(const struct request *request, size_t first, co
             return word_text(request, i + 1);
     }
     return NULL;
+}
+
+/* In place of the script init.lua, which marks a new server that has forgotten nothing: makes
+ * the tables, and replies as the script does. user: gets rights to them; may be NULL. */
+static void make_store(struct client *client, const char *user)
+{
+    struct unit clock = {.reads_only = true}; /* has no keys: loading it tells the time */
+    struct host_fault fault;
+
+    if (!server.store->make(user, &fault) || server.store->load(&clock, &fault) != HOST_DONE) {
+        reply_fault(client, &fault);
+        return;
+    }
+    resp_array(&client->out, 2);
+    resp_bulk(&client->out, slice_of("MARKED"));
+    resp_number(&client->out, clock.now_us / 1000);
 }
 
 /* EVALSHA or EVAL, a digest or a script, how many keys, keys, arguments. */
@@ -340,20 +388,8 @@ static void do_eval(const struct request *request)
         resp_error(&request->client->out, "NOSCRIPT No matching script. Please use EVAL.");
     } else if (!by_digest && !script_load(request->words[1], hex)) {
         script_reply(&request->client->out);
-    } else if (strcmp(hex, script_init.sha1) == 0 && !server.host->extra) {
-        /* In place of init.lua, which marks a new server that has forgotten nothing: makes the
-         * tables, and replies as the script does. */
-        struct strbuf *out = &request->client->out;
-        struct unit clock = {.reads_only = true};
-        struct host_fault fault;
-        if (server.store->make(argument_text(request, 3 + (size_t)keys, "user"), &fault) &&
-            server.store->load(&clock, &fault) == HOST_DONE) {
-            resp_array(out, 2);
-            resp_bulk(out, slice_of("MARKED"));
-            resp_number(out, clock.now_us / 1000);
-        } else {
-            tell_fault(request->client, &fault);
-        }
+    } else if (strcmp(hex, script_init.sha1) == 0 && !server.host->extra) { /* not in tests */
+        make_store(request->client, argument_text(request, 3 + (size_t)keys, "user"));
     } else {
         const struct script_call call = {.hex = hex,
                                          .keys = request->words + 3,
@@ -379,10 +415,10 @@ static void do_sql(const struct request *request)
     struct host_fault fault;
 
     if (!server.store->ask(word_text(request, 1), &request->client->out, &fault))
-        tell_fault(request->client, &fault);
+        reply_fault(request->client, &fault);
 }
 
-/* CLIENT, and MULTI: after the latter, commands wait for EXEC. */
+/* MULTI: from now on commands wait for EXEC. Also CLIENT, which has no effect. */
 static void do_multi(const struct request *request)
 {
     request->client->queues = slice_is(request->words[0], "multi");
@@ -391,15 +427,18 @@ static void do_multi(const struct request *request)
 
 /* -- SCAN -------------------------------------------------------------------------------------- */
 
+/* For store->list(): adds the name to words. */
 static void note_name(void *arg, struct slice name)
 {
     words_add(arg, name);
 }
 
-/* SCAN CURSOR MATCH PATTERN …: all at once. */
+/* SCAN CURSOR MATCH PATTERN …: replies all names at once, and "0" for a cursor: there are no more.
+ * The store lists the names that begin as the pattern does, up to its first wildcard; match.lua
+ * finds those that fit. */
 static void do_scan(const struct request *request)
 {
-    struct words words = {0};
+    struct words words = {0}; /* the arguments of match.lua: the pattern, and the names */
     struct host_fault fault;
 
     if (!slice_is(slice_of(word_text(request, 2)), "match")) {
@@ -413,18 +452,17 @@ static void do_scan(const struct request *request)
             from++;
     if (server.store->list((struct slice){prefix, (size_t)(to - prefix)}, note_name, &words,
                            &fault)) {
-        /* By a script: its arguments are the pattern and all names. */
         const struct script_call call = {
             .hex = script_match.sha1, .arguments = words.at, .argument_count = words.count};
         struct unit unit = {.reads_only = true};
-        script_is_known(call.hex); /* it is from now on */
+        script_is_known(call.hex); /* which makes it known */
         if (script_run(&call, &unit) == SCRIPT_DONE) {
             resp_array(&request->client->out, 2);
             resp_bulk(&request->client->out, slice_of("0"));
         }
         script_reply(&request->client->out);
     } else {
-        tell_fault(request->client, &fault);
+        reply_fault(request->client, &fault);
     }
     words_free(&words);
     free(prefix);
@@ -464,6 +502,7 @@ static void do_unsubscribe(const struct request *request)
     }
 }
 
+/* PSUBSCRIBE: in tests, to the messages of all channels, whatever the pattern. */
 static void do_psubscribe(const struct request *request)
 {
     request->client->hears_all = true;
@@ -472,10 +511,7 @@ static void do_psubscribe(const struct request *request)
 
 /* -- transactions ------------------------------------------------------------------------------ */
 
-/* EXEC: performs the commands since MULTI. The connection listens from the end of a unit on, so it
- * must know its channels before the first one begins: a message right behind it is heard then. A
- * waiter is called, so it is alert; a holder, which is granted or renews its lock, is asked for it
- * now and then. */
+/* EXEC: performs the commands since MULTI. */
 static void do_exec(const struct request *request)
 {
     struct client *client = request->client;
@@ -483,8 +519,11 @@ static void do_exec(const struct request *request)
     client->queues = client->patient = false;
     for (size_t i = 0; i < client->queued; i++) {
         const struct words *words = &client->queue[i];
+        /* The connection listens from the end of a unit on. So it must know its channels before the
+         * first unit begins: a message right behind that is heard then. */
         if (words->count == 2 && slice_is(words->at[0], "subscribe"))
             listen_to(client, words->at[1]);
+        /* A waiter starts when it is called; a holder, which renews, is asked only now and then. */
         client->patient |= words->count > 2 && slice_is(words->at[1], script_renew.sha1);
     }
     resp_array(&client->out, client->queued);
@@ -498,7 +537,7 @@ static void do_exec(const struct request *request)
 
 static const struct {
     const char *name;
-    size_t least;
+    size_t least; /* so many words at least, its name included */
     void (*run)(const struct request *request);
 } commands[] = {
     {"open", 1, do_open},
@@ -516,7 +555,7 @@ static const struct {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* Performs one command. Commands that are not in the table are about records. */
+/* Performs one command, and replies. Commands that are not in the table are about records. */
 static void perform_command(const struct request *request)
 {
     const struct script_call call = {.arguments = request->words, .argument_count = request->count};
@@ -534,13 +573,14 @@ static void perform_command(const struct request *request)
     limit_time(0);
 }
 
-/* Performs a command. Without a database each command fails for the reason that OPEN did. */
+/* Performs a command, or puts it into the client's queue behind MULTI, and replies. Without a
+ * database each command fails for the reason that OPEN did. */
 static void obey_request(const struct request *request)
 {
     if (request->count == 0)
         return;
     if (server.refused && !slice_is(request->words[0], "open")) {
-        tell_fault(request->client, &server.fault);
+        reply_fault(request->client, &server.fault);
     } else if (request->client->queues && !slice_is(request->words[0], "exec")) {
         struct client *client = request->client;
         struct words *words = MEM_APPEND(client->queue, client->queued);
@@ -555,8 +595,7 @@ static void obey_request(const struct request *request)
 
 /* -- sockets ----------------------------------------------------------------------------------- */
 
-/* Sends the replies that the client should get. A client that reads no more may have written before
- * it went: reading finds out that it is gone. */
+/* Sends the client's replies, and waits where it does not take them yet. */
 static void send_all(struct client *client)
 {
     size_t sent = 0;
@@ -568,12 +607,13 @@ static void send_all(struct client *client)
         else if (errno == EAGAIN)
             poll(&(struct pollfd){.fd = client->fd, .events = POLLOUT}, 1, -1);
         else if (errno != EINTR)
-            break;
+            break; /* it may have asked more before it went: reading finds out that it is gone */
     }
     strbuf_cut(&client->out, 0);
 }
 
-/* Reads and performs the commands of a client, even if it has closed its end. */
+/* Reads what a client has sent, and performs the commands in it. One that has closed its end, or
+ * makes no sense, is gone from then on. */
 static void read_commands(struct client *client)
 {
     struct request request = {client, NULL, 0};
@@ -596,7 +636,7 @@ static void read_commands(struct client *client)
     client->gone |= state == RESP_DAMAGED;
 }
 
-/* Adds the client of a connection. */
+/* Adds the client of a connection, which it owns. */
 static void add_client(int fd)
 {
     struct client *client = mem_zeroed(sizeof *client);
@@ -605,7 +645,7 @@ static void add_client(int fd)
     *MEM_APPEND(server.clients, server.client_count) = client;
 }
 
-/* Frees a client; the last one takes its number. */
+/* Frees the ith client; the last one takes its number. */
 static void drop_client(size_t i)
 {
     struct client *client = server.clients[i];
@@ -622,13 +662,14 @@ static void drop_client(size_t i)
     server.clients[i] = server.clients[--server.client_count];
 }
 
-/* Waits for commands, for messages of the store, and for new clients. The store is asked for
- * messages at once if a client does not have patience. */
+/* Waits for commands, for messages of the store, and for new clients, and performs the commands.
+ * fds: room for the store, the listener if there is one, and from "first" on the clients. */
 static void wait_and_read(struct pollfd *fds, size_t first)
 {
     size_t known = server.client_count;
     enum host_ears ears = HOST_NO_LISTENER;
 
+    /* As soon as the least patient client must hear. */
     for (size_t i = 0; i < host_channels.count && ears != HOST_ALERT; i++)
         ears = host_channels.at[i].client->patient ? HOST_PATIENT : HOST_ALERT;
     int ms = -1, fd = server.refused ? -1 : server.store->poll_fd(ears, &ms);
@@ -673,7 +714,7 @@ int host_serve(const struct host *host)
 
     server.host = host;
     server.store = host->store;
-    server.refused = !host->listener;
+    server.refused = !host->listener; /* until OPEN; in tests, the store is open */
     host_error_set(&server.fault.why, WIRE_UNFIT,
                    "rlock and its program are of different versions");
     sigemptyset(&none);

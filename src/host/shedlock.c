@@ -1,3 +1,5 @@
+/* Statements about ShedLock's table. A record of it is a string whose value, locked_by, is called
+ * "by" here; a record without a type is a lock that has ended, whose row stays. */
 #include "host/shedlock.h"
 
 #include <inttypes.h>
@@ -26,6 +28,7 @@ static void add_value(struct sql_text *text, const char *value)
     sql_add(text, "%s", text->dialect->text[1]);
 }
 
+/* Adds the condition that a row is that of the key. */
 static void add_where(struct sql_text *text, const struct unit_key *key)
 {
     sql_add(text, " WHERE name = ");
@@ -57,7 +60,7 @@ void shedlock_take(struct record *record, int64_t now_us, struct slice by, const
     int64_t left_us = strtoll(left, NULL, 10);
 
     record_clear(record);
-    record->version = 1;
+    record->version = 1; /* the table has such a row */
     record->type = RECORD_STRING;
     /* The lock is held as long as any part of a millisecond is left. */
     record->expires = left_us > 0 ? (now_us + left_us) / US_PER_MS + 1 : 1;
@@ -78,13 +81,14 @@ static void add_timestamp(struct sql_text *text, int64_t ms)
     sql_add(text, "TIMESTAMP '%s.%03d'", date, (int)(ms % MS_PER_SEC));
 }
 
-/* A column may have no fractions, so this is a whole second, and not before the lease's end. */
+/* Adds the time lock_until as SQL, in ms since 1970. The column may have no fractions: so it is a
+ * whole second, and not before the lease's end. */
 static void add_end(struct sql_text *text, int64_t ms)
 {
     add_timestamp(text, (ms + MS_PER_SEC - 1) / MS_PER_SEC * MS_PER_SEC);
 }
 
-/* Adds the end of a lock, whose row stays. */
+/* Adds the statement that ends a lock, whose row stays. */
 static void add_release(struct sql_text *text, const struct unit_key *key, int64_t now_ms)
 {
     sql_add(text, "UPDATE shedlock SET lock_until = ");
@@ -93,17 +97,19 @@ static void add_release(struct sql_text *text, const struct unit_key *key, int64
     sql_end(text);
 }
 
-/* Adds a lock to a row that is there, or a longer time to a lock. locked_at is when this holder
- * took it. A row that came between the locking and the reading is not locked: another holder may
- * have taken it since. Then locked_by would be NULL, which the table refuses. MySQL sets columns
- * from left to right. */
+/* Adds the statement that has a row which is there name the holder "by": a new one, or the same,
+ * whose lock lasts longer. MySQL sets columns from left to right, so those come first that compare
+ * what is there. */
 static void add_holder(struct sql_text *text, const struct unit_key *key, const char *by,
                        int64_t now_ms)
 {
+    /* When this holder took it. */
     sql_add(text, "UPDATE shedlock SET locked_at = CASE WHEN locked_by = ");
     add_value(text, by);
     sql_add(text, " THEN locked_at ELSE ");
     add_timestamp(text, now_ms);
+    /* A row that came between the locking and the reading is not locked: another holder may have
+     * taken it since. Then locked_by becomes NULL, which the table refuses. */
     sql_add(text, " END, locked_by = CASE WHEN locked_by = ");
     add_value(text, by);
     sql_add(text, " OR %s <= 0 THEN ", text->dialect->utc_left);
@@ -114,7 +120,7 @@ static void add_holder(struct sql_text *text, const struct unit_key *key, const 
     sql_end(text);
 }
 
-/* Adds a lock in a new row. */
+/* Adds the statement that makes a row with the holder "by". */
 static void add_row(struct sql_text *text, const struct unit_key *key, const char *by,
                     int64_t now_ms)
 {
@@ -136,15 +142,15 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
 
     for (size_t i = 0; i < unit->count; i++) {
         const struct unit_key *key = &unit->keys[i];
-        bool held = key->record.type == RECORD_STRING, there = key->record.version;
-        if (!shedlock_has(key->name) || !key->record.changed || (!held && !there))
+        bool is_held = key->record.type == RECORD_STRING, has_row = key->record.version;
+        if (!shedlock_has(key->name) || !key->record.changed || (!is_held && !has_row))
             continue;
-        if (!held) {
+        if (!is_held) {
             add_release(text, key, now_ms);
             continue;
         }
         const char *by = record_find(&key->record, slice_of(""))->value.at;
-        if (there)
+        if (has_row)
             add_holder(text, key, by, now_ms);
         else
             add_row(text, key, by, now_ms);
@@ -159,16 +165,15 @@ void shedlock_add_changes(struct sql_text *text, const struct unit *unit)
     }
 }
 
-/* Finds out whether an error is about ShedLock's table: "Table 'locks.shedlock' doesn't exist",
- * 'relation "shedlock" does not exist'; "denied to user 'NAME'@'HOST' for table
- * `locks`.`shedlock`", "denied for table shedlock". MySQL denies also what is not there, to a user
- * without rights to the whole database. */
 void shedlock_explain(struct host_error *fault)
 {
     const char *table = strstr(fault->said, " for table ");
 
+    /* "denied to user 'NAME'@'HOST' for table `locks`.`shedlock`", "denied for table shedlock".
+     * MySQL denies also what is not there, to a user without rights to the whole database. */
     if (fault->error == WIRE_DENIED && table && strstr(table, "shedlock"))
         fault->error = WIRE_SHEDLOCK_DENIED;
+    /* "Table 'locks.shedlock' doesn't exist", 'relation "shedlock" does not exist' */
     if (fault->error == WIRE_NO_TABLES &&
         (strstr(fault->said, ".shedlock'") || strstr(fault->said, "\"shedlock\"")))
         fault->error = WIRE_NO_SHEDLOCK;

@@ -16,11 +16,12 @@ void shedlock_add_locks(struct sql_text *text, const struct unit *unit);
 /* Adds the end of a query for a row that is locked, behind "SELECT …,": locked_by, and how many
  * us are left, which may be negative. */
 void shedlock_add_values(struct sql_text *text, const struct unit_key *key);
-/* Makes a record of these two. */
+/* Makes a record of these two. now_us: the server's time, since 1970. */
 void shedlock_take(struct record *record, int64_t now_us, struct slice by, const char *left);
 /* Adds statements that write the rows that have changed. A row that another client has made
  * meanwhile is a violation of the table's key. */
 void shedlock_add_changes(struct sql_text *text, const struct unit *unit);
 
-/* Tells a failure that is the lack of that table from the lack of ours. */
+/* Gives a failure that is about that table, by the server's words, a kind of its own: the table is
+ * not there, or a right to it is lacking. */
 void shedlock_explain(struct host_error *fault);

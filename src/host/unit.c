@@ -1,3 +1,5 @@
+/* Keeps what a unit has read and written, and notes what it still lacks. A unit has few keys: they
+ * are looked through one by one. */
 #include "host/unit.h"
 
 #include "base/mem.h"
@@ -22,19 +24,20 @@ void unit_add(struct unit *unit, struct slice name, enum unit_use use)
     key->writes |= use == UNIT_WRITES;
 }
 
-/* Returns a record of the unit. A unit that lacks the key, or may only read it, is done again with
- * it among its keys. All that it asks for from then on is added at once, so that it need not be
- * done again for each. */
 struct record *unit_record(struct unit *unit, struct slice name, enum unit_use use)
 {
     struct unit_key *key = find_key(unit, name);
+    bool may_not_write = use == UNIT_WRITES && (!key || !key->writes || unit->reads_only);
 
-    if (!key || unit->again || (use == UNIT_WRITES && (!key->writes || unit->reads_only))) {
+    /* A unit that must be done again adds all that it asks for from then on, so that one more time
+     * is enough. */
+    if (!key || unit->again || may_not_write) {
         unit->again = true;
         unit->reads_only &= use == UNIT_READS;
         unit_add(unit, name, use);
         return NULL;
     }
+    /* One that has expired is not there. */
     if (record_has_expired(&key->record, unit->now_us) || key->record.type == RECORD_NONE)
         record_clear(&key->record);
     return &key->record;

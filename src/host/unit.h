@@ -42,6 +42,7 @@ void unit_tell(struct unit *unit, struct slice channel, struct slice text);
 /* Whether there is anything to commit. */
 bool unit_has_changes(const struct unit *unit);
 
-/* Forgets what it has read and written, not which keys it needs. */
+/* Forgets what it has read and written, for another attempt, but not which keys it needs. */
 void unit_restart(struct unit *unit);
+/* Frees what the unit owns. */
 void unit_end(struct unit *unit);
