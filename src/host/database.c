@@ -1,6 +1,9 @@
 /* Reads and writes the records of a unit by the SQL of the program's one database. It changes the
- * tables and this process's one transaction. To add a kind of database, write a file like
- * postgresql.c with the functions of database.h, and a dialect (store/hosted/dialect.c). */
+ * tables and this process's one transaction. A function add_…() adds statements to a request; the
+ * rows that answer begin with a letter that says what a row is (take_loaded()).
+ *
+ * To add a kind of database, write a file like postgresql.c with the functions of database.h, and a
+ * dialect (store/hosted/dialect.c). */
 #include "host/database.h"
 
 #include <inttypes.h>
@@ -12,7 +15,7 @@
 #include "host/shedlock.h"
 
 static char table_prefix[64];
-static bool in_transaction;
+static bool in_transaction; /* which the server ends if this process stands still in it */
 
 uint64_t database_number(struct slice name)
 {
@@ -41,8 +44,7 @@ void database_add_bytes(struct sql_text *request, struct slice bytes)
     strbuf_putc(&request->out, '\'');
 }
 
-/* Adds the name of a record as SQL. PostgreSQL has the names of records as escaped text, MySQL as
- * bytes. */
+/* Adds the name of a record as SQL: MySQL has it as bytes, PostgreSQL as escaped text. */
 static void add_name(struct sql_text *request, struct slice name)
 {
     if (database.dialect->is_mysql) {
@@ -56,14 +58,16 @@ static void add_name(struct sql_text *request, struct slice name)
 
 /* -- channels ---------------------------------------------------------------------------------- */
 
-/* The server has committed that it tells this process of the messages for all its channels. */
+/* Notes that the server tells this process of the messages for all its channels, as it does from a
+ * commit on. */
 static void note_listening(void)
 {
     for (size_t i = 0; i < host_channels.count; i++)
         host_channels.at[i].is_new = false;
 }
 
-/* Takes a row 'm': the number of a channel, and its latest message. Those behind that are heard. */
+/* Takes a row 'm': the number of a channel, and that of its latest message. Only messages behind
+ * that are told to the clients that have begun to listen. */
 static void take_position(const struct slice *values)
 {
     uint64_t number = (uint64_t)strtoll(values[1].at, NULL, 10);
@@ -79,9 +83,10 @@ static void take_position(const struct slice *values)
 
 /* -- locking and reading ----------------------------------------------------------------------- */
 
+/* The database's lock of a key, not one of rlock's. */
 struct lock {
-    uint64_t number;
-    bool writes;
+    uint64_t number; /* of the key */
+    bool writes;     /* no other transaction may read the key; otherwise none may write it */
 };
 
 /* For qsort(): by number, so that all transactions take locks in one order; of one number, first
@@ -94,8 +99,7 @@ static int compare_locks(const void *a, const void *b)
                                          : (int)right->writes - (int)left->writes;
 }
 
-/* Adds the statement that takes the lock of the transaction, by its number, for reading or for
- * writing. */
+/* Adds the statement by which the transaction takes a lock. */
 static void add_lock(struct sql_text *request, const struct lock *lock)
 {
     const char *const *statement = database.lock[lock->writes];
@@ -104,9 +108,8 @@ static void add_lock(struct sql_text *request, const struct lock *lock)
     sql_end(request);
 }
 
-/* Adds the statements that lock the keys of a unit. The keys of a unit are locked in an order that
- * is the same for all, so that no two units wait for each other. Of several with one number, the
- * first lock is enough for all. */
+/* Adds the statements that lock the keys of a unit: in an order that is the same for all units, so
+ * that no two wait for each other. Of several keys with one number, the first lock is enough. */
 static void add_locks(struct sql_text *request, const struct unit *unit)
 {
     struct lock *locks = mem_zeroed((unit->count + 1) * sizeof *locks);
@@ -114,7 +117,7 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
     for (size_t i = 0; i < unit->count; i++) {
         uint64_t number = database_number(unit->keys[i].name);
         locks[i] =
-            (struct lock){database.locks ? number % database.locks : number, unit->keys[i].writes};
+            (struct lock){database.gates ? number % database.gates : number, unit->keys[i].writes};
     }
     qsort(locks, unit->count, sizeof *locks, compare_locks);
     for (size_t i = 0; i < unit->count; i++)
@@ -123,17 +126,17 @@ static void add_locks(struct sql_text *request, const struct unit *unit)
     shedlock_add_locks(request, unit);
 }
 
-/* Has the database listen to new channels. One that cannot stop listening to single channels stops
- * with all, and begins anew with all. */
+/* Adds the statements that have the server tell of messages for new channels, if there are any. A
+ * database that ends the listening to all channels first listens to all anew. */
 static void add_listening(struct sql_text *request)
 {
-    bool any = false;
+    bool any_new = false;
 
     for (size_t i = 0; i < host_channels.count; i++)
-        any |= host_channels.at[i].is_new;
-    if (any && database.unlisten)
+        any_new |= host_channels.at[i].is_new;
+    if (any_new && database.unlisten)
         database_say(request, database.unlisten);
-    for (size_t i = 0; any && i < host_channels.count; i++) {
+    for (size_t i = 0; any_new && i < host_channels.count; i++) {
         if (!host_channels.at[i].is_new && !database.unlisten)
             continue;
         database_add_listening(request, host_channels.at[i].name);
@@ -141,9 +144,9 @@ static void add_listening(struct sql_text *request)
     }
 }
 
-/* Adds the statements that read the unit's records, and the clock. The first value of each row says
- * what the row is about, the second one of which key. The clock is read by a statement of its own,
- * behind all others. */
+/* Adds the statements that read the unit's records, and the clock: rows 'r', of ShedLock 's', and
+ * 't'. The second value of a record's row is the number of its key in the unit. The clock is read
+ * by a statement of its own, behind all others, so that it is read behind the locks. */
 static void add_select(struct sql_text *request, const struct unit *unit)
 {
     bool any = false;
@@ -171,12 +174,12 @@ static void add_select(struct sql_text *request, const struct unit *unit)
 
 struct loading {
     struct unit *unit;
-    size_t locked; /* keys */
-    bool read_only, damaged;
+    size_t locked;  /* keys that were locked */
+    bool read_only; /* an administrator wants nothing to be written */
+    bool damaged;   /* a record cannot be read */
 };
 
-/* Takes a row of the answer. The first value tells what it has: a lock that was got, a position,
- * whether the server takes writes, a record, a row of ShedLock, or the server's time. */
+/* For database_ask(): takes a row of the answer to the first request of a unit, by its letter. */
 static void take_loaded(void *arg, const struct slice *values, size_t count)
 {
     struct loading *loading = arg;
@@ -184,43 +187,47 @@ static void take_loaded(void *arg, const struct slice *values, size_t count)
     struct record *record;
 
     switch (*values[0].at) {
-    case 'g': loading->locked++; break;
-    case 'm': take_position(values); break;
-    case 'o': loading->read_only = number == 1 || strcmp(values[1].at, "on") == 0; break;
-    case 'r':
+    case 'g': loading->locked++; break;     /* "got": a key is locked */
+    case 'm': take_position(values); break; /* the latest message of a channel */
+    case 'o':                               /* an option: new transactions are read-only */
+        loading->read_only = number == 1 || strcmp(values[1].at, "on") == 0;
+        break;
+    case 'r': /* a record: its key's number, version, state */
         record = &loading->unit->keys[number].record;
         record->version = strtoll(values[2].at, NULL, 10);
         loading->damaged |= !record_read(record, values[3].at, values[3].size);
         break;
-    case 's':
+    case 's': /* a row of ShedLock: its key's number, the server's time, locked_by, us left */
         record = &loading->unit->keys[number].record;
         shedlock_take(record, strtoll(values[2].at, NULL, 10), values[3], values[4].at);
         break;
-    case 't': loading->unit->now_us = number; break;
-    default: break; /* a lock */
+    case 't': loading->unit->now_us = number; break; /* the server's time */
+    default: break; /* a row of ShedLock that was locked, which has no letter */
     }
 }
 
-/* Says why the unit cannot be done. Returns false. */
-static bool tell_unfit(const struct loading *loading, struct host_fault *fault)
+/* Whether what was loaded shows that the unit cannot be done; then fills the fault with why. */
+static bool is_unfit(const struct loading *loading, struct host_fault *fault)
 {
-    bool reads = loading->unit->reads_only, read_only = loading->read_only && !reads;
-    bool locked = reads || loading->locked == loading->unit->count;
+    bool reads_only = loading->unit->reads_only;
+    bool may_not_write = loading->read_only && !reads_only;
+    bool lacks_locks = !reads_only && loading->locked != loading->unit->count;
 
-    if (read_only)
+    if (may_not_write)
         *fault = (struct host_fault){
             .why = {.error = WIRE_READ_ONLY, .said = "new transactions are read-only by default"},
             .broken = true};
-    else if (!locked)
+    else if (lacks_locks)
         *fault = (struct host_fault){
             .why = {.error = WIRE_NO_TABLES, .said = "rlock's table of gates lacks rows"}};
     else if (loading->damaged)
         *fault = (struct host_fault){
             .why = {.error = WIRE_UNFIT, .said = "the database's tables hold other data"}};
-    return read_only || !locked || loading->damaged;
+    return may_not_write || lacks_locks || loading->damaged;
 }
 
-/* Commits, or rolls back, and takes back the limit of time for statements. */
+/* Ends the transaction. how: COMMIT or ROLLBACK. Takes back its limit of time, if the session has
+ * that. A failure is not reported: the next request meets what broke. */
 static enum host_outcome end_transaction(const char *how)
 {
     struct sql_text request = database_request();
@@ -233,20 +240,20 @@ static enum host_outcome end_transaction(const char *how)
     return database_ask(&request, NULL, &fault);
 }
 
-/* Sends a part of a unit. A session that lacks a right or the tables is left: it may have rights, a
- * role and a search_path of when it began, and another one may fare better. */
+/* Sends one of the two requests of a unit, as database_ask() does. */
 static enum host_outcome ask_for_unit(struct sql_text *request, const struct database_taker *taker,
                                       struct host_fault *fault)
 {
     enum host_outcome outcome = database_ask(request, taker, fault);
 
+    /* A session that lacks a right or the tables is left: it may have rights, a role and a
+     * search_path of when it began, and another one may fare better. */
     if (outcome == HOST_FAILED)
         fault->broken |= fault->why.error == WIRE_DENIED || fault->why.error == WIRE_NO_TABLES;
     return outcome;
 }
 
-/* Ends a transaction that has written nothing. By COMMIT, as a LISTEN in it holds only from then
- * on. */
+/* Ends a unit that has written nothing. By COMMIT, as a LISTEN in it holds only from then on. */
 static void abandon_unit(void)
 {
     if (in_transaction && end_transaction("COMMIT") == HOST_DONE)
@@ -273,7 +280,7 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
         add_listening(&request);
     add_select(&request, unit);
     enum host_outcome outcome = ask_for_unit(&request, &taker, fault);
-    if (outcome == HOST_DONE && tell_unfit(&loading, fault))
+    if (outcome == HOST_DONE && is_unfit(&loading, fault))
         outcome = HOST_FAILED;
     if (outcome != HOST_DONE && in_transaction)
         end_transaction("ROLLBACK");
@@ -282,22 +289,23 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* A row that is new has the time as its version, so that none that was there before it had a later
- * one. */
+/* The version that the record has when it is written. A row that is new has the time as its
+ * version, so that none that was there before it had a later one. */
 static int64_t next_version(const struct unit *unit, const struct record *record)
 {
     return record->version ? record->version + 1 : unit->now_us;
 }
 
+/* When the record's row may be removed, in ms since 1970; 0: never; 1: at once, as it is empty. */
 static int64_t expiry_of(const struct record *record)
 {
     return record->type == RECORD_NONE ? 1 : record->expires;
 }
 
-/* Adds statements that check what was written. A trigger, a rule or a policy may drop or change
- * what is written, without an error. A record that is not there as it was written makes the sum too
- * large for its type: nothing is committed. states: of the records that are written, as
- * add_records() has printed them. */
+/* Adds statements that check what was written, as a trigger, a rule or a policy may drop or change
+ * it without an error. A record that is not there as it was written makes the sum of SQL_ONE too
+ * large for its type: nothing is committed. states: the texts of the records that are written; NULL
+ * for a key that is not. */
 static void add_checks(struct sql_text *request, const struct unit *unit, char *const *states)
 {
     for (size_t i = 0; i < unit->count; i++) {
@@ -313,9 +321,7 @@ static void add_checks(struct sql_text *request, const struct unit *unit, char *
     }
 }
 
-/* Adds statements that write the changed records, and check that they are there. The version is a
- * condition although the key is locked, as another node of a cluster knows nothing of that lock:
- * where it is another one, the state becomes NULL, which the table refuses. */
+/* Adds statements that write the changed records, and check that they are there. */
 static void add_records(struct sql_text *request, const struct unit *unit)
 {
     char *states[UNIT_KEYS_MAX] = {NULL};
@@ -334,6 +340,9 @@ static void add_records(struct sql_text *request, const struct unit *unit)
         database_add_text(request, states[i]);
         any = true;
     }
+    /* The version is a condition although the key is locked, as another node of a cluster knows
+     * nothing of that lock: where it is another one, the state becomes NULL, which the table
+     * refuses. */
     if (any) {
         sql_add(request, ") %s", database.dialect->overwrite);
         sql_end(request);
@@ -343,7 +352,7 @@ static void add_records(struct sql_text *request, const struct unit *unit)
         free(states[i]);
 }
 
-/* Removes records whose time is over. It may fail: the next one does. */
+/* Removes records whose time is over. A failure is not reported: the next purge removes them. */
 static void purge_records(void)
 {
     struct sql_text request = database_request();
@@ -358,12 +367,11 @@ static void purge_records(void)
 }
 
 /* Writes the changed records, tells the messages and commits, in one request. The transaction is
- * open if the unit was read in it; a unit that only writes begins one. A warning with the COMMIT
- * tells that a failover may lose it. */
+ * open, but for a unit that was to read only. */
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     struct sql_text request = database_request();
-    bool listens = in_transaction; /* load_unit() has asked the server for that */
+    bool listens = in_transaction; /* load_unit() has put that into the transaction */
 
     if (!in_transaction)
         database_say(&request, "START TRANSACTION");
@@ -380,7 +388,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     in_transaction = false;
     if (listens)
         note_listening();
-    if (database.warning && *database.warning) {
+    if (database.warning && *database.warning) { /* a failover may lose the commit */
         *fault = (struct host_fault){.broken = false};
         host_error_set(&fault->why, WIRE_UNREACHABLE, database.warning);
         fault->why.maybe_done = true;
@@ -393,7 +401,7 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
 
 /* -- connecting, and tables -------------------------------------------------------------------- */
 
-/* Connects to that host of the URL which takes writes. */
+/* Connects to that host of the URL which takes writes. False: why there is none is in the fault. */
 static bool open_database(const struct host_target *target, const char *table,
                           struct host_fault *fault)
 {
@@ -402,17 +410,20 @@ static bool open_database(const struct host_target *target, const char *table,
     return primary_connect(target, &fault->why);
 }
 
-/* Makes the tables and the view. Without gates, a request is a transaction: two that make the
- * tables at once would see each other fail. The view, which is the last statement, may fail: it may
- * be there, the user may lack the right, and an older server the words. */
+/* Makes the tables and the view, where they are not there yet, and gives "user" rights to them,
+ * unless that is NULL. False, with the fault: it failed. */
 static bool make_tables(const char *user, struct host_fault *fault)
 {
     struct sql_text request = database_request();
 
-    if (!database.locks)
+    /* Without gates, this request is one transaction: it takes a lock of its own, as two that make
+     * the tables at once would see each other fail. */
+    if (!database.gates)
         add_lock(&request, &(struct lock){database_number(slice_of("")), true});
     for (size_t i = 0; sql_add_schema(&request, user, i); i++)
         sql_end(&request);
+    /* The view, which is the last statement, may fail: it may be there, the user may lack the
+     * right, and an older server the words. So all before it has to be done. */
     request.commits = request.count - (database.dialect->view != NULL);
     return database_ask(&request, NULL, fault) == HOST_DONE;
 }
@@ -424,7 +435,8 @@ struct names {
     void *arg;
 };
 
-/* For a row: the name of a record. PostgreSQL has it encoded, as its text has no NUL. */
+/* For database_ask(): tells the name of a record, which is a row's only value. PostgreSQL has it
+ * encoded, as its text has no NUL. */
 static void take_name(void *arg, const struct slice *values, size_t count)
 {
     const struct names *names = arg;
@@ -437,8 +449,8 @@ static void take_name(void *arg, const struct slice *values, size_t count)
     slice_free(&name);
 }
 
-/* Lists the records whose names begin so. MySQL finds the first one by its index; PostgreSQL
- * compares names by a locale. */
+/* Calls "each" for the name of each record that begins with the prefix and has not expired. False,
+ * with the fault: it failed. */
 static bool list_records(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                          struct host_fault *fault)
 {
@@ -464,10 +476,10 @@ static bool list_records(struct slice prefix, void (*each)(void *arg, struct sli
 
 struct answering {
     struct strbuf *out;
-    bool is_done; /* the first row counts */
+    bool is_done; /* a row has come */
 };
 
-/* For a row: the first one is the answer. */
+/* For database_ask(): replies with the first row, and skips the others. */
 static void take_answer(void *arg, const struct slice *values, size_t count)
 {
     struct answering *answering = arg;
@@ -480,7 +492,8 @@ static void take_answer(void *arg, const struct slice *values, size_t count)
         resp_bulk(answering->out, values[i]);
 }
 
-/* Answers with the first row of a query; without any, with an empty array. */
+/* Replies to the doctor with the first row of a query; without any, with an empty array. False,
+ * with the fault, and nothing replied: it failed. */
 static bool answer_doctor(const char *query, struct strbuf *out, struct host_fault *fault)
 {
     struct answering answering = {.out = out};
@@ -494,14 +507,13 @@ static bool answer_doctor(const char *query, struct strbuf *out, struct host_fau
     return done;
 }
 
-const struct host_store host_database = {open_database,
-                                         load_unit,
-                                         commit_unit,
-                                         abandon_unit,
-                                         list_records,
-                                         database_poll_fd,
-                                         database_read_messages,
-                                         answer_doctor,
-                                         make_tables,
-                                         NULL,
-                                         true};
+const struct host_store host_database = {.open = open_database,
+                                         .load = load_unit,
+                                         .commit = commit_unit,
+                                         .abandon = abandon_unit,
+                                         .list = list_records,
+                                         .poll_fd = database_poll_fd,
+                                         .read_messages = database_read_messages,
+                                         .ask = answer_doctor,
+                                         .make = make_tables,
+                                         .takes_own = true};

@@ -22,7 +22,7 @@ struct database_taker {
 
 extern const struct database {
     const struct sql_dialect *dialect;
-    uint64_t locks; /* keys are locked by numbers below that; 0: by any */
+    uint64_t gates; /* keys are locked by numbers below that, rows of a table; 0: by any number */
     /* Statements that begin a transaction, ended by NULL. They name its isolation: one that keeps
      * its first snapshot would read what was there before it had its locks. */
     const char *const *begin;
@@ -50,7 +50,9 @@ void database_add_text(struct sql_text *request, const char *text);
 void database_add_listening(struct sql_text *request, struct slice channel);
 /* Adds statements that tell the messages of a unit and commit it. */
 void database_add_commit(struct sql_text *request, const struct unit *unit);
-/* Sends what was put together, and frees it. taker: may be NULL. */
+/* Sends what was put together, waits for the answer, and frees the request. taker: takes the rows;
+ * may be NULL. HOST_AGAIN: it was not done, as another unit was quicker. HOST_FAILED: why is in the
+ * fault. */
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault);
 /* See struct host_store. */

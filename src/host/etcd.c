@@ -1,9 +1,11 @@
-/* Records in etcd. A unit is read by one request and written by another, on condition that none of
- * its keys has changed meanwhile (mod_revision): nothing is locked, and a request that arrives
- * twice, or late, does nothing. If the second one is answered, its refusal tells the records that
- * the first one has written. Leases count as clockless.h says. The messages of a unit are put
- * into keys that those who wait watch, the bells of a lock. It has 16, so that a message to one
- * waiter does not wake all. */
+/* Records in etcd. A unit is read by one transaction ("txn") and written by another, on condition
+ * that none of its keys has changed meanwhile (mod_revision): nothing is locked, and a request that
+ * arrives twice, or late, does nothing. Its refusal tells the records that there are. Leases count
+ * as clockless.h says.
+ *
+ * A lock has further keys beside its record. Its bells, of which there are 16: the messages of a
+ * unit are put there, and those who wait watch them. And its line, places in which hosts wait for
+ * their turn to write. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,8 +22,8 @@
 
 /* By how much the clocks of the members may differ, unless the URL says so, us. */
 #define MARGIN_US (10 * US_PER_S)
-/* How soon a holder listens that may be asked to release the lock, and when a stream that has
- * broken is begun anew: most commands are over by then. */
+/* How soon a holder listens that may be asked to release the lock, and a stream that has broken is
+ * begun anew: most commands are over by then. */
 #define PATIENCE_NS NS_PER_SEC
 #define BELL        "!bell" /* a hexadecimal digit follows */
 #define LINE        "!line" /* the places in it follow */
@@ -36,16 +38,16 @@ static struct {
     struct own_clock clock;
     struct clockless_reading date; /* the latest time that a member told */
     struct clockless_reading reading;
-    int64_t revision;     /* of that reading */
-    int64_t heard;        /* messages up to that revision have been heard */
-    bool refusal_told;    /* the refusal of the latest commit told what is recent */
-    bool recent_shared;   /* another one was told what is recent, too */
-    struct slice watched; /* the request of the stream */
-    int64_t watched_from; /* and from which revision on */
-    struct moment since;  /* when a client listens that is patient; 0: it has not done anything */
-    struct moment anew;   /* when a stream may begin */
-    char *lease;          /* of this host's place in a line; NULL: it stands in none */
-    char *place;          /* that place, a key; NULL, too */
+    int64_t revision;          /* of that reading */
+    int64_t heard;             /* messages up to that revision have been heard */
+    bool refusal_told;         /* the refusal of the latest commit told what is recent */
+    bool recent_shared;        /* another host was told what is recent, too */
+    struct slice watched;      /* the request of the stream */
+    int64_t watched_from;      /* and from which revision on */
+    struct moment listen_from; /* when a patient client listens; 0: it has not done anything */
+    struct moment stream_from; /* when a stream may begin */
+    char *lease;               /* of this host's place in a line; NULL: it stands in none */
+    char *place;               /* that place, a key; NULL, too */
 } etcd = {.known = {.margin_us = MARGIN_US}};
 
 /* -- the line ---------------------------------------------------------------------------------- */
@@ -55,13 +57,13 @@ static struct {
  * writes. The line only sets the pace. A unit that passes it does no harm, as its conditions
  * decide. */
 
-/* How long a host stands in it at most, so that its turn ends before rlock gives the request up,
- * and how long its place stays if it dies in its turn, s. */
-#define LINE_MS  2500
+/* How long a host stands in it at most, so that its turn ends before rlock gives the request up. */
+#define LINE_MS 2500
+/* The request of a lease: its place ends with it, 3 s after a host that has died in its turn. */
 #define LINE_TTL "{\"TTL\":\"3\"}"
 
 /* Ends this host's turn or place in the line, if it has one, by ending its lease. If that fails,
- * the place ends with the lease by itself (LINE_TTL). */
+ * the lease ends by itself (LINE_TTL). */
 static void leave_line(void)
 {
     struct host_fault fault;
@@ -78,12 +80,13 @@ static void leave_line(void)
     etcd.lease = etcd.place = NULL;
 }
 
-/* Takes a place in the line, and waits for its turn, for LINE_MS at most. Returns whether it has
- * come. */
+/* Takes a place in the lock's line, and waits for its turn, for LINE_MS at most. Returns whether
+ * the turn has come: if not, the place is given up. */
 static bool line_up(struct slice lock)
 {
     struct host_fault fault;
     struct strbuf body = {0};
+    /* A lease whose grant is not heard does no harm: so it may be asked for again, as a read is. */
     json_t *grant = gateway_ask("/v3/lease/grant", LINE_TTL, HTTP_READS, &fault), *turn = NULL;
     const char *lease = json_string_value(json_object_get(grant, "ID"));
 
@@ -113,13 +116,15 @@ static bool line_up(struct slice lock)
  * not. */
 #define DATE_US (60 * US_PER_S)
 
-/* Notes the time that the latest reply has told. asked_us: when that was asked for. */
+/* Notes the time of a member's host that the latest reply has told. asked_us: when the reply was
+ * asked for, by this process's clock. */
 static void note_date(int64_t asked_us)
 {
     etcd.date = (struct clockless_reading){asked_us, own_clock_now(&etcd.clock), http_date_us()};
 }
 
-/* Reads the date of a member's host, once in a while, from the head of any answer. */
+/* Asks a member for the time of its host, if that was told too long ago. A failure changes nothing:
+ * the former one is counted on from. */
 static void ask_date(void)
 {
     struct host_fault fault;
@@ -150,7 +155,8 @@ enum { CREATED = 3, CANCELED = 4, COMPACT_REVISION = 5, EVENTS = 11 }; /* of its
 enum { EVENT_KV = 2 };                                                 /* of an event */
 #define TARGET_MOD 2
 
-/* Adds an operation, and frees it. */
+/* Adds an operation to a transaction, and frees it. branch: SUCCESS, or FAILURE of its conditions.
+ * kind: RANGE, PUT or DELETE. */
 static void add_operation(struct strbuf *txn, unsigned branch, unsigned kind,
                           struct strbuf *operation)
 {
@@ -159,7 +165,7 @@ static void add_operation(struct strbuf *txn, unsigned branch, unsigned kind,
     strbuf_free(operation);
 }
 
-/* Adds a read of the record to a transaction. branch: SUCCESS, or FAILURE of its conditions. */
+/* Adds a read of the record of that name to a transaction. branch: as of add_operation(). */
 static void add_range(struct strbuf *txn, unsigned branch, struct slice name)
 {
     struct strbuf range = {0};
@@ -182,11 +188,11 @@ static void add_put(struct strbuf *txn, struct slice name, const char *behind, s
     free(key);
 }
 
-/* Adds the question how many stand in the line for that lock. Their keys begin with LINE "/", and
- * the range ends before LINE "0", as '0' is the byte after '/'. */
-static void add_line(struct strbuf *txn, struct slice lock)
+/* Adds the question how many places the line for that lock has. */
+static void add_count_of_line(struct strbuf *txn, struct slice lock)
 {
     struct strbuf range = {0};
+    /* All keys that begin with LINE "/": '0' is the byte after '/', and the end is not included. */
     char *from = gateway_key(lock, LINE "/"), *end = gateway_key(lock, LINE "0");
 
     protobuf_add_bytes(&range, KEY, slice_of(from));
@@ -197,15 +203,15 @@ static void add_line(struct strbuf *txn, struct slice lock)
     free(end);
 }
 
-/* The key that the response to a range has found; empty: none. */
+/* The key that the response to a range of one key has found, a message KeyValue; empty: none. */
 static struct slice row_of(struct slice response)
 {
     return protobuf_find(protobuf_find(response, RANGE).bytes, KVS).bytes;
 }
 
-/* Takes what a record says, of which "text" is the value of the key, of that version; 0: there is
- * no such key. Returns false if the value is not a record of rlock's. */
-static bool take_text(struct unit_key *key, struct slice text, int64_t version)
+/* Reads the record of the key from the key's value in etcd, "text", at that version; 0: there is no
+ * such key. Returns false if the value is not a record of rlock's. */
+static bool take_record(struct unit_key *key, struct slice text, int64_t version)
 {
     key->record.version = version;
     return version == 0 || clockless_read(&etcd.known, key, text.at, text.size, &etcd.reading);
@@ -220,28 +226,30 @@ static void date_unit(struct unit *unit)
 }
 
 /* Loads the unit from the records that this process has written or was told last, without asking
- * etcd. Returns false if it does not know all of them, or they may have changed. The time is now:
- * if the unit is committed, the records are those of now. A refusal tells them as well as a reading
- * does. Where two were told the record, a waiter that was called near asks at once; a release,
- * behind a command, would find it changed. */
+ * etcd, and forgets these. Returns false if it does not know all of them, or they have probably
+ * changed: nothing is loaded. */
 static bool load_recent(struct unit *unit)
 {
+    /* Where another waiter was told the record, too, one that asks does so at once; any other unit,
+     * such as the release behind a command, would find it changed. */
     bool known = recent_has(unit) && (unit->asks || !etcd.recent_shared);
 
-    date_unit(unit);
+    date_unit(unit); /* if the unit is committed, the records are those of now */
     for (size_t i = 0; known && i < unit->count; i++) {
         const struct recent *key = recent_find(unit->keys[i].name);
-        known = take_text(&unit->keys[i], key->text, key->version);
+        known = take_record(&unit->keys[i], key->text, key->version);
     }
     if (!known)
         unit_restart(unit); /* some may be there already */
     recent_forget();
+    /* A refusal tells the records as well as a reading does: these are not a guess. */
     unit->guessed = known && !etcd.refusal_told;
     etcd.refusal_told = etcd.recent_shared = false;
     return known;
 }
 
-/* Sends the transaction "txn", and frees its text. */
+/* Sends the transaction "txn", and frees its text. True: *answer is valid until the next request.
+ * False, with the fault: it failed. */
 static bool transact(struct strbuf *txn, enum http_effect effect, struct slice *answer,
                      struct host_fault *fault)
 {
@@ -252,9 +260,10 @@ static bool transact(struct strbuf *txn, enum http_effect effect, struct slice *
     return done;
 }
 
-/* Takes the unit's records from the responses to a transaction, which are in the order of its
- * operations: one for each key, and then, if "in_line" is not NULL, how many stand in the line for
- * the first key. Returns HOST_FAILED with the fault if a key is missing or is not a record. */
+/* Takes the unit's records from the answer to a transaction of read_unit(), whose responses are in
+ * the order of its operations: one for each key, and then, if "in_line" is not NULL, how many
+ * places the line for the first key has. Returns HOST_FAILED with the fault if a key is missing or
+ * is not a record. */
 static enum host_outcome take_records(struct unit *unit, struct slice answer, int64_t *in_line,
                                       struct host_fault *fault)
 {
@@ -270,7 +279,7 @@ static enum host_outcome take_records(struct unit *unit, struct slice answer, in
             struct slice text = protobuf_find(row, KV_VALUE).bytes;
             int64_t version = protobuf_find(row, KV_MOD_REVISION).value;
 
-            sound &= take_text(&unit->keys[taken++], text, version);
+            sound &= take_record(&unit->keys[taken++], text, version);
         } else if (in_line) {
             *in_line = protobuf_find(protobuf_find(response.bytes, RANGE).bytes, COUNT).value;
         }
@@ -285,7 +294,7 @@ static enum host_outcome take_records(struct unit *unit, struct slice answer, in
 }
 
 /* Reads the records of all keys of the unit from etcd, in one transaction, so that they are of one
- * moment. *in_line: set to how many stand in the line for its first key; NULL: do not ask. */
+ * moment. *in_line: takes how many places the line for its first key has; NULL: do not ask. */
 static enum host_outcome read_unit(struct unit *unit, int64_t *in_line, struct host_fault *fault)
 {
     struct strbuf txn = {0};
@@ -294,19 +303,19 @@ static enum host_outcome read_unit(struct unit *unit, int64_t *in_line, struct h
     for (size_t i = 0; i < unit->count; i++)
         add_range(&txn, SUCCESS, unit->keys[i].name);
     if (in_line)
-        add_line(&txn, unit->keys[0].name);
+        add_count_of_line(&txn, unit->keys[0].name);
     if (!transact(&txn, HTTP_READS, &answer, fault))
         return HOST_FAILED;
     date_unit(unit);
     etcd.revision = protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value;
-    if (!etcd.heard)
+    if (!etcd.heard) /* no client here waits for what was told before the first unit */
         etcd.heard = etcd.revision;
     return take_records(unit, answer, in_line, fault);
 }
 
-/* Reads the keys of a unit; not from etcd, if this process has written them last. Where the unit
- * asks for a lock, and others stand in the line of its first key to write that, this process lines
- * up first, and then reads what they have written. */
+/* Loads the records of a unit, from etcd only if they are not known already. Where the unit asks
+ * for a lock, and others stand in the line of its first key to write that, this process lines up
+ * first, and then reads what they have written. */
 static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
 {
     int64_t in_line = 0;
@@ -317,17 +326,18 @@ static enum host_outcome load_unit(struct unit *unit, struct host_fault *fault)
     ask_date();
     if (load_recent(unit))
         return HOST_DONE;
-    enum host_outcome outcome = read_unit(unit, unit->asks && !etcd.lease ? &in_line : NULL, fault);
-    if (outcome != HOST_DONE || !in_line)
+    bool may_line_up = unit->asks && !etcd.lease; /* it stands in no line yet */
+    enum host_outcome outcome = read_unit(unit, may_line_up ? &in_line : NULL, fault);
+    if (outcome != HOST_DONE || in_line == 0)
         return outcome;
-    line_up(unit->keys[0].name);
+    line_up(unit->keys[0].name); /* if its turn has not come, it has waited long enough */
     unit_restart(unit);
     return read_unit(unit, NULL, fault);
 }
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* The lock that a channel is about: KEY of KEY:OWNER. */
+/* The name of the lock that a channel is about: KEY of KEY:OWNER. */
 static struct slice lock_of(struct slice channel)
 {
     size_t size = channel.size;
@@ -337,13 +347,15 @@ static struct slice lock_of(struct slice channel)
     return (struct slice){channel.at, size > 0 ? size - 1 : channel.size};
 }
 
-/* A channel's bell, of 16 a lock has: so few keys are watched, and few waiters wake for others. */
+/* The number of a channel's bell, from 0: of so many that a message to one waiter wakes few others,
+ * and of so few that a message to all is a few keys. */
 static unsigned number_of_bell(struct slice channel)
 {
     return hash_add(HASH_START, channel.at, channel.size) % 16;
 }
 
-/* Returns the end of the name of the channel's bell key; the next call overwrites it. */
+/* Returns what the name of the channel's bell has behind the lock's, such as "!bell7"; the next
+ * call overwrites it. */
 static const char *bell_of(struct slice channel)
 {
     static char bell[] = BELL "0";
@@ -359,9 +371,11 @@ static bool share_bell(struct slice channel, struct slice other)
            slice_equal(lock_of(channel), lock_of(other));
 }
 
-/* Adds a put of all messages for the bell of that channel, "CHANNEL TEXT" in lines: etcd takes one
- * for each key. Behind an empty line stands the lock's record; behind two where another one is
- * called, too; not where many are, for its size. */
+/* Adds a put of the bell of that channel to a transaction, with all messages of the unit for it, as
+ * etcd takes one put for each key: lines "CHANNEL TEXT". Where the unit tells only one message, an
+ * empty line and the lock's record follow; two empty lines and the record where it tells two, as
+ * the record is shared; neither where it tells more, for the record's size. texts: the records that
+ * the unit writes; NULL for a key that it does not. */
 static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *texts,
                      struct slice of_channel)
 {
@@ -378,25 +392,26 @@ static void add_bell(struct strbuf *txn, const struct unit *unit, char *const *t
         free(channel);
         free(text);
     }
+    const char *empty_lines = unit->message_count == 1 ? "\n" : "\n\n";
     for (size_t i = 0; i < unit->count && unit->message_count <= 2; i++)
         if (texts[i] && slice_equal(unit->keys[i].name, lock))
-            strbuf_printf(&value, "%s%s", unit->message_count == 1 ? "\n" : "\n\n", texts[i]);
+            strbuf_printf(&value, "%s%s", empty_lines, texts[i]);
     add_put(txn, lock, bell_of(of_channel), (struct slice){value.text, value.size});
     strbuf_free(&value);
 }
 
-/* Adds the bells of the unit's messages from number "from" on, at most "room" of them. Returns the
- * number of the first message that is left. */
+/* Adds puts of the bells of the unit's messages from number "from" on, at most "room" puts. Returns
+ * the number of the first message that is left. */
 static size_t add_bells(struct strbuf *txn, const struct unit *unit, char *const *texts,
                         size_t from, size_t room)
 {
     for (; from < unit->message_count; from++) {
         struct slice channel = unit->messages[from].channel;
-        size_t first = 0;
+        size_t first = 0; /* message of this bell */
         while (!share_bell(unit->messages[first].channel, channel))
             first++;
         if (first < from)
-            continue;
+            continue; /* it was put with that one */
         if (room-- == 0)
             break;
         add_bell(txn, unit, texts, channel);
@@ -404,8 +419,9 @@ static size_t add_bells(struct strbuf *txn, const struct unit *unit, char *const
     return from;
 }
 
-/* Tells the messages of a bell, and notes the lock's record that may follow them, as add_bell() has
- * put them. */
+/* Tells clients the messages of a bell that was put, lines "CHANNEL TEXT", and notes the lock's
+ * record that may stand behind an empty line, as what is recent. Behind two empty lines it was told
+ * to another host, too. event: a message Event of etcd. */
 static void take_event(struct slice event)
 {
     struct slice row = protobuf_find(event, EVENT_KV).bytes;
@@ -413,7 +429,7 @@ static void take_event(struct slice event)
     struct strbuf text ENDED_BY(strbuf_free) = {0}, name ENDED_BY(strbuf_free) = {0};
     int64_t version = protobuf_find(row, KV_MOD_REVISION).value;
 
-    if (version <= etcd.heard)
+    if (version <= etcd.heard) /* as of a stream that has begun with an earlier revision */
         return;
     strbuf_add(&text, value.at, value.size);
     char *rest = text.text, *line;
@@ -435,18 +451,16 @@ static void take_event(struct slice event)
         recent_note((struct slice){name.text, name.size}, slice_of(rest), version);
 }
 
-/* Ends the stream. The next one begins in a while, with the next member. */
+/* Ends the stream of messages. The next one begins in a while, with the next member. */
 static void leave_stream(void)
 {
     http_stream_end();
     http_choose(http_server() + 1);
-    etcd.anew = moment_plus(moment_now(), PATIENCE_NS);
+    etcd.stream_from = moment_plus(moment_now(), PATIENCE_NS);
 }
 
-/* Takes one message of the stream. An event that was compacted away is not heard: a waiter asks now
- * and then. A member that answers the stream with an earlier revision was restored from a snapshot,
- * or is behind: all that it has told is heard, as some of that may have been told since; some is
- * heard twice. */
+/* Takes one message of the stream, a WatchResponse of etcd, and notes up to which revision the
+ * messages of bells have been heard. */
 static void take_message(struct slice message)
 {
     int64_t revision = protobuf_find(protobuf_find(message, HEADER).bytes, REVISION).value;
@@ -463,15 +477,19 @@ static void take_message(struct slice message)
     }
     if (tells && revision > etcd.heard)
         etcd.heard = revision;
+    /* An event that was compacted away is not heard: a waiter asks now and then. */
     if (compacted > etcd.heard)
         etcd.heard = compacted;
+    /* The member was restored from a snapshot, or is behind: all that it has told is heard, as some
+     * of that may have been told since. Some is heard twice. */
     if (is_earlier)
         etcd.heard = FIRST_REVISION;
     if (canceled || is_earlier)
         leave_stream();
 }
 
-/* Asks to watch each bell that a client listens to, from that revision on, in one request each. */
+/* The body of a stream that watches each bell that a client listens to, from that revision on: one
+ * request for each. The caller frees. */
 static struct strbuf watch_request(int64_t from)
 {
     struct strbuf body = {0};
@@ -479,11 +497,11 @@ static struct strbuf watch_request(int64_t from)
     for (size_t i = 0; i < host_channels.count; i++) {
         struct slice channel = host_channels.at[i].name;
         struct strbuf create = {0};
-        size_t first = 0;
+        size_t first = 0; /* channel with this bell */
         while (!share_bell(host_channels.at[first].name, channel))
             first++;
         if (first < i)
-            continue;
+            continue; /* it is asked for already */
         char *key = gateway_key(lock_of(channel), bell_of(channel));
         protobuf_add_bytes(&create, KEY, slice_of(key));
         protobuf_add_number(&create, START_REVISION, from);
@@ -495,19 +513,20 @@ static struct strbuf watch_request(int64_t from)
     return body;
 }
 
-/* Keeps a stream for the channels that are listened to, and returns what to wait for
- * (host/store.h). A stream stays as long as the same locks are listened to, or none: a waiter that
- * asks leaves its channel for a moment. The line is left here, behind the answer, which starts a
- * command. */
+/* Begins a stream, if one is needed for the channels that are listened to, and returns the
+ * descriptor to wait for; -1: none. *ms: read_stream() must be called by then; -1: any time. It is
+ * called when there is nothing to answer. */
 static int stream_fd(enum host_ears ears, int *ms)
 {
     struct strbuf wanted ENDED_BY(strbuf_free) = watch_request(0);
     struct slice request = {wanted.text, wanted.size};
-    struct moment from = etcd.anew;
+    struct moment from = etcd.stream_from;
 
-    leave_line();
-    if (ears == HOST_PATIENT && from.ns < etcd.since.ns)
-        from = etcd.since;
+    leave_line(); /* not before the answer was sent, which starts a command */
+    if (ears == HOST_PATIENT && from.ns < etcd.listen_from.ns)
+        from = etcd.listen_from;
+    /* A stream stays as long as the same locks are listened to, or none: a waiter that asks leaves
+     * its channel for a moment. */
     if (ears != HOST_NO_LISTENER &&
         !(http_stream_is_open() && slice_equal(request, etcd.watched))) {
         if (!moment_reached(from, moment_now())) {
@@ -524,8 +543,8 @@ static int stream_fd(enum host_ears ears, int *ms)
     return http_stream_fd(ms);
 }
 
-/* Reads the stream. Where it breaks, the connection is not said to be broken: the next one begins
- * where this one ended, so nothing is missed. Returns true. */
+/* Takes what has come by the stream. Returns true, also where the stream broke: the next one begins
+ * where this one ended, so nothing is missed. */
 static bool read_stream(void)
 {
     if (!http_stream_read(take_message))
@@ -535,12 +554,14 @@ static bool read_stream(void)
 
 /* -- what is over ------------------------------------------------------------------------------ */
 
-/* How many keys a purge looks at: of its requests, etcd takes 128 conditions and changes. A run
- * writes two units or more, so this keeps up with locks that are used once. */
+/* How many keys a purge looks at: etcd takes 128 conditions and changes in one request. */
 #define PURGED_KEYS 60
+/* One commit of so many purges. A run commits two units or more, so this keeps up with locks that
+ * are used once. */
 #define PURGE_EVERY 64
 
-/* Whether the key may go: a record that has expired, or a bell, which all who watch have heard. */
+/* Whether a key of etcd may go: a record that has expired, or a bell, as all who watch have heard
+ * it by now. row: a KeyValue, as JSON. */
 static bool is_over(const json_t *row, const struct clockless_reading *reading)
 {
     size_t length, size, end = strlen(BELL "0");
@@ -554,10 +575,12 @@ static bool is_over(const json_t *row, const struct clockless_reading *reading)
 }
 
 /* Deletes what is over of the keys that were not written for longest, of those with the same
- * --prefix as that lock, unless it has been written meanwhile. The next purge does what this one
- * fails to do. */
+ * --prefix as that lock, unless it has been written meanwhile. A failure is not reported: the next
+ * purge does what this one fails to do. */
 static void purge_expired(struct slice lock)
 {
+    /* "body" is the read, and then the transaction: its conditions, while "deletes" gathers what it
+     * does, which comes behind them. */
     struct strbuf body = {0}, deletes = {0};
     struct clockless_reading reading = {.asked_us = own_clock_now(&etcd.clock)};
     /* The names of all these locks begin with "PREFIX:" of PREFIX:{KEY}. */
@@ -597,7 +620,7 @@ static void purge_expired(struct slice lock)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* Adds what makes a transaction do nothing if that key has changed since it was read. */
+/* Adds the condition of a transaction that the key has not changed since it was read. */
 static void add_condition(struct strbuf *txn, const struct unit_key *key)
 {
     struct strbuf condition = {0};
@@ -611,9 +634,10 @@ static void add_condition(struct strbuf *txn, const struct unit_key *key)
     free(name);
 }
 
-/* Returns the transaction that writes a unit, if nothing has changed that it read. texts: of the
- * keys that change; the caller frees. *rung: how many messages it tells; those that it has no room
- * for are told behind it. */
+/* Returns the transaction that writes a unit, if nothing has changed that it read, and otherwise
+ * reads its keys; the caller frees. texts: takes the records that it writes, which the caller
+ * frees; NULL stays for a key that it does not write. *rung: how many messages it tells; it may
+ * lack room for the others. */
 static struct strbuf commit_request(const struct unit *unit, char **texts, size_t *rung)
 {
     struct strbuf txn = {0};
@@ -629,7 +653,7 @@ static struct strbuf commit_request(const struct unit *unit, char **texts, size_
         add_put(&txn, unit->keys[i].name, "", slice_of(texts[i]));
         room--;
     }
-    if (etcd.place && room > 0) { /* the next one's turn */
+    if (etcd.place && room > 0) { /* ends this host's turn: it is the next one's */
         struct strbuf left = {0};
         protobuf_add_bytes(&left, KEY, slice_of(etcd.place));
         add_operation(&txn, SUCCESS, DELETE, &left);
@@ -641,9 +665,9 @@ static struct strbuf commit_request(const struct unit *unit, char **texts, size_
     return txn;
 }
 
-/* Notes what was written, and what else the next unit may take for read. A message that was told
- * since a unit was read is heard, also by who begins to listen with it. */
-static void commit_done(const struct unit *unit, char *const *texts, int64_t revision)
+/* Notes that the unit was written at that revision: its records are what is recent, for the next
+ * unit. texts: as of commit_request(). */
+static void note_commit(const struct unit *unit, char *const *texts, int64_t revision)
 {
     recent_forget();
     for (size_t i = 0; i < unit->count; i++) {
@@ -655,13 +679,15 @@ static void commit_done(const struct unit *unit, char *const *texts, int64_t rev
             recent_note(key->name, slice_of(""), 0);
         }
     }
-    if (!etcd.since.ns)
-        etcd.since = moment_plus(moment_now(), PATIENCE_NS);
-    if (!http_stream_is_open() && moment_reached(etcd.anew, moment_now()))
+    if (!etcd.listen_from.ns)
+        etcd.listen_from = moment_plus(moment_now(), PATIENCE_NS);
+    /* A client that begins to listen with this unit hears what was told since the unit was read,
+     * and nothing that was told before. */
+    if (!http_stream_is_open() && moment_reached(etcd.stream_from, moment_now()))
         etcd.heard = etcd.revision > etcd.heard ? etcd.revision : etcd.heard;
 }
 
-/* Notes the records that kept a guess from being committed, for the next attempt. */
+/* Notes the records in the refusal of a commit as what is recent, for the next attempt. */
 static void note_refusal(const struct unit *unit, struct slice answer)
 {
     struct protobuf_field field;
@@ -677,10 +703,11 @@ static void note_refusal(const struct unit *unit, struct slice answer)
     etcd.refusal_told = true;
 }
 
-/* Returns the revision at which the unit was written, if its refusal tells the records that it was
- * to write, as when a proxy has asked twice; 0: another unit was quicker. No two units write the
- * same, as a record has the time of each change. texts: as of commit_request(). */
-static int64_t written_before(const struct unit *unit, char *const *texts, struct slice answer)
+/* Returns the revision at which the refused unit was written all the same, as when a proxy has
+ * asked twice: its refusal tells the very records that it was to write. No two units write the
+ * same, as a record has the time of each change. 0: another unit was quicker. texts: as of
+ * commit_request(). */
+static int64_t revision_if_written(const struct unit *unit, char *const *texts, struct slice answer)
 {
     struct protobuf_field field;
     int64_t revision = 0;
@@ -699,7 +726,8 @@ static int64_t written_before(const struct unit *unit, char *const *texts, struc
     return revision;
 }
 
-/* Tells the messages from number "rung" on. One that is lost costs a waiter's heartbeat. */
+/* Tells the messages from number "rung" on, for which the commit had no room. A failure is not
+ * reported: a waiter that misses its message asks at its next heartbeat. */
 static void ring_rest(const struct unit *unit, char *const *texts, size_t rung)
 {
     struct host_fault fault;
@@ -713,9 +741,9 @@ static void ring_rest(const struct unit *unit, char *const *texts, size_t rung)
     }
 }
 
-/* Writes a unit by one transaction. Where another unit was quicker it is tried again: at once, with
- * what the refusal told, if its records were a guess; else this host lines up first, if a client
- * asks for the lock. */
+/* Writes a unit by one transaction. HOST_AGAIN: another unit was quicker; at once (unit->again) if
+ * its records were a guess, with what the refusal told, or if this host has had its turn in the
+ * line, where a unit that asks for a lock lines up. */
 static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault)
 {
     char *texts[UNIT_KEYS_MAX] = {NULL};
@@ -727,11 +755,11 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
     if (answered)
         revision = protobuf_find(answer, SUCCEEDED).value
                        ? protobuf_find(protobuf_find(answer, HEADER).bytes, REVISION).value
-                       : written_before(unit, texts, answer);
+                       : revision_if_written(unit, texts, answer);
     bool done = revision > 0;
 
     if (done) {
-        commit_done(unit, texts, revision);
+        note_commit(unit, texts, revision);
         ring_rest(unit, texts, rung);
         if (unit->count > 0 && random() % PURGE_EVERY == 0)
             purge_expired(unit->keys[0].name);
@@ -748,8 +776,9 @@ static enum host_outcome commit_unit(struct unit *unit, struct host_fault *fault
 
 /* -- opening, listing -------------------------------------------------------------------------- */
 
-/* Logs in, if there is a user, and asks for the time. The clock begins with the store's time, for
- * the sake of times that are shown to hosts whose clocks are wrong. */
+/* Finds a member that answers, logs in, if there is a user, and begins this process's clock with
+ * the member's time, for the sake of times that are shown to hosts whose clocks are wrong. False,
+ * with the fault: none will do. */
 static bool open_etcd(const struct host_target *target, const char *table, struct host_fault *fault)
 {
     int64_t ns, asked_us = own_clock_now(&etcd.clock);
@@ -769,12 +798,12 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
         json_decref(status);
     }
     own_clock_begin(&etcd.clock, http_date_us());
-    note_date(asked_us + etcd.clock.offset_us);
+    note_date(asked_us + etcd.clock.offset_us); /* the clock had no offset yet when it was asked */
     return true;
 }
 
-/* Lists the records that begin with the prefix, without their values. Bells and places of a line
- * are keys beside a record's, and are left out. */
+/* Calls "each" for the names of all records that begin with the prefix, also of those that have
+ * expired. False, with the fault: etcd could not be asked. */
 static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice name), void *arg,
                        struct host_fault *fault)
 {
@@ -790,9 +819,9 @@ static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice
     {
         size_t size;
         char *name = gateway_name(row, &size);
-        const char *end = strrchr(name, '}'), *behind = end ? end : name;
-        bool of_line = strstr(behind, BELL) || strstr(behind, LINE);
-        if (size > 0 && !of_line && record_read_name(name, &size))
+        const char *end = strrchr(name, '}'), *behind = end ? end : name; /* of PREFIX:{KEY} */
+        bool is_record = !strstr(behind, BELL) && !strstr(behind, LINE);
+        if (size > 0 && is_record && record_read_name(name, &size))
             each(arg, (struct slice){name, size});
         free(name);
     }
@@ -802,12 +831,14 @@ static bool list_names(struct slice prefix, void (*each)(void *arg, struct slice
     return done;
 }
 
+/* Makes the check of that name for rlock doctor, which replies with its finding. False, with the
+ * fault: it could not be made. */
 static bool ask_for_doctor(const char *what, struct strbuf *out, struct host_fault *fault)
 {
     return etcd_doctor_ask(what, &(struct etcd_check){etcd.known.margin_us, out, fault});
 }
 
-/* There is nothing to prepare. */
+/* For struct host_store: etcd has no tables to make. Returns true. */
 static bool make_nothing(const char *user, struct host_fault *fault)
 {
     (void)user;
@@ -815,6 +846,12 @@ static bool make_nothing(const char *user, struct host_fault *fault)
     return true;
 }
 
-const struct host_store host_etcd = {open_etcd,    load_unit, commit_unit, leave_line,
-                                     list_names,   stream_fd, read_stream, ask_for_doctor,
-                                     make_nothing, NULL,      false};
+const struct host_store host_etcd = {.open = open_etcd,
+                                     .load = load_unit,
+                                     .commit = commit_unit,
+                                     .abandon = leave_line,
+                                     .list = list_names,
+                                     .poll_fd = stream_fd,
+                                     .read_messages = read_stream,
+                                     .ask = ask_for_doctor,
+                                     .make = make_nothing};

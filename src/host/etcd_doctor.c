@@ -1,3 +1,5 @@
+/* The checks. A function try_…() makes one, and adds its finding to check->out; it returns false,
+ * with the fault, only where etcd could not be asked. */
 #include "host/etcd_doctor.h"
 
 #include <inttypes.h>
@@ -11,15 +13,16 @@
 
 /* The size at which etcd refuses writes, unless it is told to take more. */
 #define QUOTA_MB 2048
-/* A cluster that keeps so many revisions compacts none, or not often enough. */
+/* A cluster that keeps so many revisions compacts none, or not often enough. Each write makes a
+ * revision, which takes space until it is compacted. */
 #define MANY 100000
 /* By how much the clocks of members that NTP sets differ at most, s. */
 #define APART_MAX 2
 
 #define ADVICE_COMPACT "etcd --auto-compaction-retention=5m --auto-compaction-mode=periodic"
 
-/* Asks for a key, which a majority must confirm, and replies with the member's version, which is
- * asked for once. */
+/* Asks for a key, which a majority must confirm, and replies with "ok" and the member's version of
+ * etcd, which is asked for once. */
 static bool try_ping(const struct etcd_check *check)
 {
     static char version[40]; /* "": not asked yet */
@@ -55,21 +58,21 @@ static bool try_space(const struct etcd_check *check)
 
     if (!status)
         return false;
-    int64_t size = gateway_number(status, "dbSize") >> 20,
-            used = gateway_number(status, "dbSizeInUse") >> 20;
+    int64_t size_mb = gateway_number(status, "dbSize") >> 20,
+            used_mb = gateway_number(status, "dbSizeInUse") >> 20;
     json_decref(status);
     snprintf(text, sizeof text, "its file has %" PRId64 " MB, of which %" PRId64 " MB are in use",
-             size, used);
-    bool scarce = size > QUOTA_MB - QUOTA_MB / 4;
+             size_mb, used_mb);
+    bool scarce = size_mb > QUOTA_MB - QUOTA_MB / 4;
     host_find(check->out, scarce ? "warning" : "fine", text,
               !scarce ? ""
-              : used < size / 2
+              : used_mb < size_mb / 2
                   ? "etcdctl defrag --cluster; at 2 GB, or --quota-backend-bytes, no lock is taken"
                   : ADVICE_COMPACT "; then etcdctl defrag --cluster");
     return true;
 }
 
-/* Reports the alarms of the cluster. False, with the fault: they could not be read. */
+/* Reports the alarms of the cluster. */
 static bool try_alarms(const struct etcd_check *check)
 {
     json_t *reply = gateway_ask("/v3/maintenance/alarm", "{\"action\":\"GET\"}", HTTP_READS,
@@ -99,8 +102,9 @@ static bool try_alarms(const struct etcd_check *check)
     return true;
 }
 
-/* *kept: whether etcd still has what there was at that revision. False: it could not be asked. */
-static bool keeps(int64_t revision, bool *kept, struct host_fault *fault)
+/* Asks whether etcd still has what there was at that revision. True: the answer is in *is_kept.
+ * False, with the fault: etcd could not be asked. */
+static bool ask_if_kept(int64_t revision, bool *is_kept, struct host_fault *fault)
 {
     struct strbuf body = {0};
 
@@ -108,24 +112,24 @@ static bool keeps(int64_t revision, bool *kept, struct host_fault *fault)
     gateway_add_name(&body, slice_of("rlock:"), "");
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, fault);
-    *kept = reply;
+    *is_kept = reply;
     strbuf_free(&body);
     json_decref(reply);
-    return *kept || strstr(fault->why.said, "compacted");
+    return *is_kept || strstr(fault->why.said, "compacted"); /* an answer, too: it is not kept */
 }
 
-/* Tells whether old revisions are compacted. Each write leaves a revision behind until it is
- * compacted. */
+/* Tells whether old revisions are compacted: whether the one is gone that was MANY revisions ago,
+ * or, in a cluster that is new, the first one. */
 static bool try_compaction(const struct etcd_check *check)
 {
     json_t *status = gateway_status(check->fault);
     int64_t revision = gateway_number(json_object_get(status, "header"), "revision");
-    bool many = revision > MANY, kept, known = status;
+    bool many = revision > MANY, is_kept, known = status;
 
     json_decref(status);
-    if (!known || !keeps(many ? revision - MANY : 1, &kept, check->fault))
+    if (!known || !ask_if_kept(many ? revision - MANY : 1, &is_kept, check->fault))
         return false;
-    if (!kept)
+    if (!is_kept)
         host_find(check->out, "fine", "old revisions are compacted", "");
     else if (many)
         host_find(check->out, "warning", "it keeps every write: nothing was compacted for long",
@@ -168,12 +172,12 @@ static void note_member(struct members *members, const struct strbuf *status)
     json_decref(reply);
 }
 
-/* Asks each member for its state, and returns to the one that was asked before. One that does not
- * answer is left out. */
+/* Asks each member for its state, and returns what they have answered. One that does not answer is
+ * left out. Further requests go to the member that was asked before. */
 static struct members ask_members(void)
 {
     const struct http_request question = {HTTP_JSON, "/v3/maintenance/status", slice_of("{}"),
-                                          false};
+                                          HTTP_READS};
     struct members members = {.least = INT64_MAX, .most = INT64_MIN};
     struct strbuf reply ENDED_BY(strbuf_free) = {0};
     size_t asked = http_server();
@@ -181,26 +185,27 @@ static struct members ask_members(void)
 
     for (size_t i = 0; i < http_servers(); i++) {
         http_choose(i);
-        if (http_post(&question, &reply, &why) == 200 && http_server() == i)
+        bool answered = http_post(&question, &reply, &why) == 200;
+        if (answered && http_server() == i) /* and not the next member for it */
             note_member(&members, &reply);
     }
     http_choose(asked);
     return members;
 }
 
-/* Reports whether all members answer, follow one leader in one cluster, and have the same time.
- * Returns true: one that does not answer is a finding, too. */
+/* Reports whether all members answer, follow one leader in one cluster, and have the same time. A
+ * member that does not answer is a finding, too: so it never fails, and returns true. */
 static bool try_members(const struct etcd_check *check)
 {
     struct members members = ask_members();
     char text[160];
 
-    /* Another one may have been elected meanwhile. */
+    /* Another leader may have been elected between two answers. */
     for (int i = 0; i < 2 && members.split; i++) {
         usleep(US_PER_S);
         members = ask_members();
     }
-    int64_t off = members.most - members.least;
+    int64_t off = members.most - members.least; /* s */
     if (members.apart) {
         host_find(check->out, "unfit",
                   "the members in the URL are of different clusters: each has locks of its own",

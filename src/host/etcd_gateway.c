@@ -1,3 +1,6 @@
+/* Asks the members of an etcd cluster, and makes a fault of whatever is not the answer. There are
+ * two forms of request (host/http.h): one of JSON is answered by JSON, one of gRPC by a message. A
+ * fault says whether a request that writes may be done all the same (maybe_done). */
 #include "host/etcd_gateway.h"
 
 #include <limits.h>
@@ -34,11 +37,11 @@ static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 void gateway_add_bytes(struct strbuf *out, const char *text, size_t size)
 {
     strbuf_putc(out, '"');
-    for (size_t i = 0; i < size; i += 3) {
+    for (size_t i = 0; i < size; i += 3) { /* three bytes, of 8 bits, are four digits, of 6 */
         uint32_t word = 0;
         for (size_t n = 0; n < 3; n++)
             word = word << 8 | (i + n < size ? (unsigned char)text[i + n] : 0);
-        for (size_t n = 0; n < 4; n++)
+        for (size_t n = 0; n < 4; n++) /* '=': a digit has no bits of the last bytes */
             strbuf_putc(out, (char)(i + n > size ? '=' : letters[word >> (18 - 6 * n) & 63]));
     }
     strbuf_putc(out, '"');
@@ -85,6 +88,8 @@ void gateway_add_range(struct strbuf *body, struct slice prefix)
     char *printed = record_print_name(prefix);
     char *from = strbuf_print("%s%s", gateway.prefix, printed), *end = mem_strdup(from);
 
+    /* The end is the first name behind all that begin so. For all keys, etcd takes a byte 0, the
+     * NUL of an empty text, for either end. */
     strbuf_puts(body, "\"key\":");
     gateway_add_bytes(body, from, *from ? strlen(from) : 1);
     if (*end)
@@ -98,20 +103,20 @@ void gateway_add_range(struct strbuf *body, struct slice prefix)
 
 char *gateway_name(const json_t *row, size_t *size)
 {
-    size_t before = strlen(gateway.prefix);
+    size_t prefix = strlen(gateway.prefix);
     char *name = gateway_bytes(row, "key", size);
 
-    before = *size < before ? *size : before;
-    *size -= before;
-    memmove(name, name + before, *size + 1);
+    prefix = *size < prefix ? *size : prefix;
+    *size -= prefix;
+    memmove(name, name + prefix, *size + 1);
     return name;
 }
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
-/* Returns a member of JSON that is a number. 64-bit numbers are strings; 0 is left out. */
 int64_t gateway_number(const json_t *object, const char *name)
 {
+    /* A number of 64 bits is a string in etcd's JSON. One that is 0 is left out. */
     const char *text = json_string_value(json_object_get(object, name));
     int64_t number = 0;
 
@@ -120,9 +125,9 @@ int64_t gateway_number(const json_t *object, const char *name)
     return number;
 }
 
-/* The failure that a member's answer tells. A request has not been done if the code is about the
- * request itself; anything else may be about the time that it took, and another member may fare
- * better. */
+/* The kind of the failure that a member of etcd tells by its code and words. WIRE_UNREACHABLE: the
+ * code is not about the request itself, but may be about the time that it took; it may be done, and
+ * another member may fare better. */
 static enum wire_error error_of(int code, const char *said)
 {
     if (strstr(said, "database space exceeded"))
@@ -145,8 +150,8 @@ static enum wire_error error_of(int code, const char *said)
     }
 }
 
-/* Fails with a request. maybe_done: it writes, and may have been done. Returns false, as the two
- * functions below do. */
+/* Fills the fault with the failure of a request. maybe_done: it writes, and may have been done.
+ * Returns false. */
 static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool maybe_done,
                           const char *said)
 {
@@ -155,30 +160,31 @@ static bool fail_in_doubt(struct host_fault *fault, enum wire_error error, bool 
     return false;
 }
 
-/* Fails as a member of etcd has told by its code. A member looks at its quota twice: the second
- * time, the request is done, and then refused. */
+/* Fills the fault with a failure that a member of etcd has told by its code. Returns false. */
 static bool fail_by_code(struct host_fault *fault, int code, enum http_effect effect,
                          const char *said)
 {
     enum wire_error error = error_of(code, said);
+    /* A member looks at its quota twice: the second time, the request is done, and then refused. */
     bool in_doubt = error == WIRE_UNREACHABLE || code == RESOURCE_EXHAUSTED;
 
     return fail_in_doubt(fault, error, effect == HTTP_WRITES && in_doubt, said);
 }
 
-/* Fails by a status that etcd itself does not send: something stands between. Above 500, and where
- * it is asked too often (429), that is trouble; a write may be done. */
+/* Fills the fault with an answer that is not etcd's, but of what stands between, by HTTP's status.
+ * Returns false. */
 static bool fail_by_status(struct host_fault *fault, long status, enum http_effect effect)
 {
-    bool passes = status >= 500 || status == 429;
+    bool may_pass = status >= 500 || status == 429; /* in trouble, or asked too often */
     char said[60];
 
     snprintf(said, sizeof said, "the answer is HTTP's status %ld, and not etcd's", status);
-    return fail_in_doubt(fault, passes ? WIRE_UNREACHABLE : WIRE_STRANGER, effect == HTTP_WRITES,
+    return fail_in_doubt(fault, may_pass ? WIRE_UNREACHABLE : WIRE_STRANGER, effect == HTTP_WRITES,
                          said);
 }
 
-/* Takes the reply, which the caller drops. NULL: why is in the fault. */
+/* Returns the JSON in gateway.reply, which was sent with that status; the caller drops it. NULL: it
+ * tells a failure, or is not etcd's, and why is in the fault. */
 static json_t *take_reply(long status, enum http_effect effect, struct host_fault *fault)
 {
     const char *text = gateway.reply.text ? gateway.reply.text : "";
@@ -198,7 +204,8 @@ static json_t *take_reply(long status, enum http_effect effect, struct host_faul
     return NULL;
 }
 
-/* Takes the answer to a call of gRPC: the message, or the failure that the headers tell. */
+/* Takes the answer to a call of gRPC from gateway.reply. *answer: the message, valid until the next
+ * request. False: the headers tell a failure, or none is etcd's, and why is in the fault. */
 static bool take_message(long status, enum http_effect effect, struct slice *answer,
                          struct host_fault *fault)
 {
@@ -216,14 +223,16 @@ static bool take_message(long status, enum http_effect effect, struct slice *ans
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* Sends the request to one member. Where the answer goes depends on the form of the request. */
+/* Sends the request to the member whose turn it is. The answer goes to *reply, which the caller
+ * drops, where the form is JSON, and to *answer where it is gRPC; the other one may be NULL. False:
+ * why is in the fault. */
 static bool ask_once(const struct http_request *request, json_t **reply, struct slice *answer,
                      struct host_fault *fault)
 {
     struct host_error why;
     long status = http_post(request, &gateway.reply, &why);
 
-    if (!status)
+    if (!status) /* there was no answer */
         return fail_in_doubt(fault, why.error, request->effect == HTTP_WRITES && why.maybe_done,
                              why.said);
     if (request->form == HTTP_GRPC)
@@ -265,9 +274,8 @@ bool gateway_log_in(struct host_fault *fault)
     return done;
 }
 
-/* Asks the member whose turn it is, and again after a login where the token has ended. Where
- * a member cannot be reached, a request that only reads tries the others. After any other failure
- * the next request begins with the next member. */
+/* Asks as ask_once() does, which has the same arguments, and tries again where that may help: after
+ * a login, or with the next member. False: why the last attempt failed is in the fault. */
 static bool ask_members(const struct http_request *request, json_t **reply, struct slice *answer,
                         struct host_fault *fault)
 {
@@ -282,6 +290,7 @@ static bool ask_members(const struct http_request *request, json_t **reply, stru
                                      strstr(fault->why.said, "auth store is old"))) {
             again = gateway_log_in(fault);
         } else {
+            /* A request that only reads goes to the next member; the next request does, too. */
             again = request->effect == HTTP_READS && fault->why.error == WIRE_UNREACHABLE &&
                     i + 1 < http_servers();
             http_choose(http_server() + 1);

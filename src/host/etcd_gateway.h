@@ -14,8 +14,8 @@ void gateway_open(const struct host_target *target, const char *table);
 /* Has a token of etcd's for the user, if there is one. */
 bool gateway_log_in(struct host_fault *fault);
 
-/* Returns the reply, which the caller drops. NULL: why is in the fault. A request that only reads
- * goes to the next member where one is cut off from the others. */
+/* Asks by JSON. Returns the reply, which the caller drops. NULL: why is in the fault. A request
+ * that only reads goes to the next member where one is cut off from the others. */
 json_t *gateway_ask(const char *path, const char *body, enum http_effect effect,
                     struct host_fault *fault);
 /* The same, with one attempt. */
@@ -26,7 +26,8 @@ json_t *gateway_ask_once(const char *path, const char *body, enum http_effect ef
  * The caller drops it. NULL: why is in the fault. */
 json_t *gateway_status(struct host_fault *fault);
 
-/* The same by gRPC. The message that answers is valid until the next request. */
+/* Asks by gRPC. *answer: the message that answers, valid until the next request. False: why is in
+ * the fault. */
 bool gateway_call(const char *path, struct slice message, enum http_effect effect,
                   struct slice *answer, struct host_fault *fault);
 

@@ -1,3 +1,6 @@
+/* Sends requests by libcurl: one at a time, which blocks; and besides one stream, a request by gRPC
+ * whose reply has no end, which does not block. A server is known by its number. gRPC is HTTP/2,
+ * and a request of JSON is HTTP/1.1; over TLS, both are HTTP/2 over one connection. */
 #include "host/http.h"
 
 #include <arpa/inet.h>
@@ -23,8 +26,8 @@ struct body {
 
 static struct {
     struct host_target target;
-    char **bases; /* "http://HOST:PORT" */
-    size_t count, at;
+    char **bases;         /* "http://HOST:PORT", of each server */
+    size_t count, chosen; /* servers, and the number of the one that is asked */
     struct curl_slist *headers[HTTP_FORMS];
     CURL *easy[HTTP_FORMS], *latest; /* over TLS, the first one does for both */
     size_t grpc_server; /* the number of the one that answers by gRPC, from 1; 0: none */
@@ -34,20 +37,21 @@ static struct {
 
     CURLM *streams;
     CURL *stream;
-    size_t stream_at; /* the number of its server */
-    struct strbuf heard;
-    struct slice stream_text;
+    size_t stream_server;     /* the number of its server */
+    struct strbuf heard;      /* bytes of it that were not taken yet */
+    struct slice stream_text; /* its request */
     struct body stream_body;
     bool stream_ended;
 } http;
 
+/* For libcurl: keeps bytes of an answer in *to, a strbuf. Returns how many were taken: all. */
 static size_t keep_bytes(char *bytes, size_t size, size_t count, void *to)
 {
     strbuf_add(to, bytes, size * count);
     return size * count;
 }
 
-/* For libcurl: the next bytes of the request. */
+/* For libcurl: fills "to" with the next bytes of the request. Returns how many. */
 static size_t give_bytes(char *to, size_t size, size_t count, void *from)
 {
     struct body *body = from;
@@ -100,7 +104,7 @@ static CURL *new_easy(void)
 static void set_request(CURL *easy, const struct http_request *request, struct body *body,
                         struct strbuf *reply)
 {
-    char *url = strbuf_print("%s%s", http.bases[http.at], request->path);
+    char *url = strbuf_print("%s%s", http.bases[http.chosen], request->path);
 
     *body = (struct body){request->body.at, request->body.size};
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http.headers[request->form]);
@@ -116,8 +120,6 @@ static void add_header(enum http_form form, const char *header)
     http.headers[form] = mem_checked(curl_slist_append(http.headers[form], header));
 }
 
-/* Begins with any of the servers: so clients spread over them, and one that begins anew is likely
- * to begin with another. */
 void http_open(const struct host_target *target)
 {
     bool several = strchr(target->host, ',');
@@ -134,7 +136,9 @@ void http_open(const struct host_target *target)
                                  target->port);
     }
     free(hosts);
-    http.at = (size_t)random() % http.count;
+    /* So clients spread over the servers, and one that begins anew is likely to begin with
+     * another. */
+    http.chosen = (size_t)random() % http.count;
     curl_global_init(target->tls ? CURL_GLOBAL_SSL : CURL_GLOBAL_NOTHING);
     http_authorize(NULL);
 }
@@ -146,23 +150,23 @@ size_t http_servers(void)
 
 size_t http_server(void)
 {
-    return http.at;
+    return http.chosen;
 }
 
 void http_choose(size_t server)
 {
-    http.at = server % http.count;
+    http.chosen = server % http.count;
 }
 
 void http_authorize(const char *token)
 {
     char *header = token ? strbuf_print("Authorization: %s", token) : NULL;
 
-    http_stream_end(); /* it may not have read the old ones yet */
+    http_stream_end(); /* it may not have sent the headers yet that are freed here */
     for (size_t form = 0; form < HTTP_FORMS; form++) {
         curl_slist_free_all(http.headers[form]);
         http.headers[form] = NULL;
-        add_header(form, "Expect:");
+        add_header(form, "Expect:"); /* libcurl would wait before it sends a long body */
         if (header)
             add_header(form, header);
     }
@@ -177,6 +181,7 @@ void http_authorize(const char *token)
 
 /* -- one request ------------------------------------------------------------------------------- */
 
+/* Whether no server can have got the request. */
 static bool is_unsent(CURLcode code)
 {
     return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST;
@@ -193,47 +198,49 @@ static bool is_about_tls(CURLcode code)
 /* As Redis does, which takes HTTP for an attack. */
 #define NO_ANSWER "it ends the connection without an answer; it may be no etcd"
 
-/* Words why libcurl has failed. mute: a server that ends the first connection, and says nothing,
- * speaks no gRPC. A request that may have gone out may be done. Returns 0, for a status. */
+/* Words why libcurl has failed. Returns 0, the status of a request without an answer. */
 static long fail_by_code(CURLcode code, enum http_form form, struct host_error *why)
 {
-    bool sent = !is_unsent(code) && !is_about_tls(code);
-    bool mute = sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.grpc_heard;
-    bool silent = code == CURLE_GOT_NOTHING && !http.grpc_heard;
-    bool strange = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
+    bool sent = !is_unsent(code) && !is_about_tls(code); /* so it may be done */
+    /* A server that ends the first connection, and says nothing, does not speak gRPC. */
+    bool no_grpc =
+        sent && code != CURLE_OPERATION_TIMEDOUT && form == HTTP_GRPC && !http.grpc_heard;
+    bool no_answer = code == CURLE_GOT_NOTHING && !http.grpc_heard;
+    bool no_http = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
 
     host_error_set(why,
                    code == CURLE_COULDNT_RESOLVE_HOST ? WIRE_NOWHERE
                    : is_about_tls(code)               ? WIRE_NO_TLS
-                   : strange                          ? WIRE_STRANGER
+                   : no_http                          ? WIRE_STRANGER
                                                       : WIRE_UNREACHABLE,
-                   mute               ? NO_GRPC
-                   : silent           ? NO_ANSWER
+                   no_grpc            ? NO_GRPC
+                   : no_answer        ? NO_ANSWER
                    : *http.curl_error ? http.curl_error
                                       : curl_easy_strerror(code));
     why->maybe_done = sent;
     return 0;
 }
 
-/* Over TLS, both sides agree on HTTP/2. Without it, libcurl has to be told that a server speaks it.
- */
-static long http_2(void)
+/* libcurl's word for HTTP/2. Over TLS, both sides agree on that; without TLS, libcurl has to be told
+ * that a server speaks it. */
+static long curl_http_2(void)
 {
     return http.target.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 }
 
-/* Has libcurl speak HTTP/2. libcurl 7.88, of Debian 12, fails if it is told again, without TLS,
- * over the same connection: so it is told over a fresh one, and not again while the server speaks
- * HTTP/2 over that. Where it has broken, libcurl makes one of HTTP/1.1, over which etcd knows no
- * such path (http_post()). */
+/* Has libcurl speak the version of HTTP that the form takes: HTTP/2, but for JSON without TLS. */
 static void set_version(CURL *easy, enum http_form form)
 {
-    bool speaks_http_2 = !http.target.tls && http.grpc_server == http.at + 1;
+    bool speaks_http_2 = !http.target.tls && http.grpc_server == http.chosen + 1;
 
     if (!http.target.tls && form == HTTP_JSON)
         return;
+    /* libcurl 7.88, of Debian 12, fails if it is told again, without TLS, over the same connection:
+     * so it is told over a fresh one, and not again while the server speaks HTTP/2 over that. Where
+     * that has broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path: then
+     * http_post() asks again. */
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                     speaks_http_2 ? (long)CURL_HTTP_VERSION_2_0 : http_2());
+                     speaks_http_2 ? (long)CURL_HTTP_VERSION_2_0 : curl_http_2());
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, speaks_http_2 || http.target.tls ? 0L : 1L);
 }
 
@@ -250,24 +257,24 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
     /* Once more than there are servers: the first one may have closed an old connection. */
     for (size_t i = 0; again && i <= http.count; i++) {
         struct body body;
-        bool last = i + 1 >= http.count;
+        bool is_last = i + 1 >= http.count; /* it may take as long as it likes */
         if (i > 0)
-            http_choose(http.at + 1);
+            http_choose(http.chosen + 1);
         strbuf_cut(reply, 0);
         *http.curl_error = '\0';
         set_version(*easy, request->form);
         set_request(*easy, request, &body, reply);
-        curl_easy_setopt(*easy, CURLOPT_CONNECTTIMEOUT_MS, last ? 0L : READ_MS);
-        long limit_ms = request->effect == HTTP_WRITES ? http.limit_ms : last ? 0L : READ_MS;
+        curl_easy_setopt(*easy, CURLOPT_CONNECTTIMEOUT_MS, is_last ? 0L : READ_MS);
+        long limit_ms = request->effect == HTTP_WRITES ? http.limit_ms : is_last ? 0L : READ_MS;
         curl_easy_setopt(*easy, CURLOPT_TIMEOUT_MS, limit_ms);
         code = curl_easy_perform(*easy);
         curl_easy_getinfo(*easy, CURLINFO_HTTP_VERSION, &version);
-        /* gRPC over another version was not understood. */
+        /* gRPC over another version of HTTP was not understood, so nothing was done. */
         again = code != CURLE_OK
                     ? !is_about_tls(code) && (request->effect == HTTP_READS || is_unsent(code))
                     : request->form == HTTP_GRPC && version != CURL_HTTP_VERSION_2_0;
         if (request->form == HTTP_GRPC)
-            http.grpc_server = code == CURLE_OK && !again ? http.at + 1 : 0;
+            http.grpc_server = code == CURLE_OK && !again ? http.chosen + 1 : 0;
     }
     if (code != CURLE_OK)
         return fail_by_code(code, request->form, why);
@@ -346,10 +353,11 @@ void http_stream_end(void)
     strbuf_cut(&http.heard, 0);
 }
 
-/* Has libcurl read what has come, and notes whether the stream has ended. */
-static void perform_request(void)
+/* Has libcurl send what it can of the stream's request, and read what has come; notes whether the
+ * stream has ended. */
+static void continue_stream(void)
 {
-    CURLMsg *message;
+    CURLMsg *message; /* libcurl's own, on the state of the transfer */
     int running, left;
 
     curl_multi_perform(http.streams, &running);
@@ -364,20 +372,20 @@ void http_stream_begin(const char *path, struct slice body)
         http.streams = mem_checked(curl_multi_init());
     http.stream = new_easy();
     http.stream_text = slice_duplicate(body);
-    http.stream_at = http.at;
+    http.stream_server = http.chosen;
     http.stream_ended = false;
-    const struct http_request request = {HTTP_GRPC, path, http.stream_text, false};
-    curl_easy_setopt(http.stream, CURLOPT_HTTP_VERSION, http_2());
+    const struct http_request request = {HTTP_GRPC, path, http.stream_text, HTTP_READS};
+    curl_easy_setopt(http.stream, CURLOPT_HTTP_VERSION, curl_http_2());
     curl_easy_setopt(http.stream, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(http.stream, CURLOPT_FORBID_REUSE, 1L);
     set_request(http.stream, &request, &http.stream_body, &http.heard);
     curl_multi_add_handle(http.streams, http.stream);
-    perform_request();
+    continue_stream();
 }
 
 bool http_stream_is_open(void)
 {
-    return http.stream && http.stream_at == http.at;
+    return http.stream && http.stream_server == http.chosen;
 }
 
 int http_stream_fd(int *ms)
@@ -407,11 +415,11 @@ bool http_stream_read(void (*take_message)(struct slice message))
 
     if (!http.stream)
         return true;
-    perform_request();
+    continue_stream();
     struct slice bytes = {http.heard.text, http.heard.size};
     while (http.stream && http_take_message(&bytes, &message))
         take_message(message);
-    if (!http.stream)
+    if (!http.stream) /* take_message() has ended it */
         return true;
     strbuf_drop(&http.heard, http.heard.size - bytes.size);
     return !http.stream_ended;

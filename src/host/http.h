@@ -4,12 +4,12 @@
 #include "base/strbuf.h"
 #include "host/store.h"
 
-/* target->host: a host, or HOST:PORT,HOST:PORT… */
+/* Connects to nothing yet. target->host: a host, or HOST:PORT,HOST:PORT… */
 void http_open(const struct host_target *target);
-/* How many there are, and the number of the one that is asked. */
+/* How many servers there are, and the number of the one that is asked, from 0. */
 size_t http_servers(void);
 size_t http_server(void);
-/* Asks that one from now on. */
+/* Asks that one from now on; behind the last one comes the first again. */
 void http_choose(size_t server);
 /* The token of the user goes with all further requests; NULL: none does. */
 void http_authorize(const char *token);
@@ -25,9 +25,10 @@ struct http_request {
     enum http_effect effect;
 };
 
-/* Sends a POST, and blocks. A request that only reads is sent again, to the next server, if one
- * does not answer; one that writes only if no server can have got it. Returns the status; 0: why is
- * in *why. The reply is emptied first. */
+/* Sends a POST, and waits for the answer. A request that only reads is sent again, to the next
+ * server, if one does not answer; one that writes only if no server can have got it. Returns HTTP's
+ * status, and the body in "reply", which is emptied first. 0: there was no answer, and why is in
+ * *why. */
 long http_post(const struct http_request *request, struct strbuf *reply, struct host_error *why);
 
 /* The value of a header of the latest reply, or of what follows its body. NULL: it had none. */
@@ -39,9 +40,10 @@ void http_limit(long ms);
 /* The Date of the latest reply, us since 1970; 0: it had none. */
 int64_t http_date_us(void);
 
-/* Adds a message of gRPC to a body, and takes the first whole one from the front of what has come;
- * false: there is none yet. */
+/* Adds a message of gRPC to a body. */
 void http_add_message(struct strbuf *body, struct slice message);
+/* Takes the first whole message from the front of what has come, to which it points. False: there
+ * is none yet. */
 bool http_take_message(struct slice *bytes, struct slice *message);
 
 /* A request by gRPC whose reply has no end. It ends the one before it. */
@@ -49,7 +51,8 @@ void http_stream_begin(const char *path, struct slice body);
 void http_stream_end(void);
 /* Whether there is one, with the server that is asked: the one before it may be silent. */
 bool http_stream_is_open(void);
-/* The descriptor to read from; -1: none yet. *ms: when to call http_stream_read() at the latest. */
+/* The descriptor to read from; -1: none yet. *ms: http_stream_read() must be called by then; -1:
+ * any time. */
 int http_stream_fd(int *ms);
 /* Calls "take" with each whole message that has come. False: the stream has ended, or broke. */
 bool http_stream_read(void (*take)(struct slice message));

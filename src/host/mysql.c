@@ -40,24 +40,25 @@
 
 static MYSQL *connection;
 static struct host_target target; /* for a second connection */
-static bool is_of_several;        /* hosts: another one is found if it is demoted */
+static bool has_several_hosts;    /* another one is found if this one is demoted */
 
-static bool asleep;
+static bool asleep; /* the statement that waits for messages is under way; nothing else can be */
 static struct moment asleep_since;
-static bool is_called;           /* a message may have come */
+static bool is_called;           /* a message may have come: look for it */
 static struct moment look_at;    /* when to look next without a sleep */
 static struct moment sleep_from; /* no sleep begins before this moment */
-static enum host_ears hearing;
+static enum host_ears hearing;   /* how soon messages must be heard */
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* Sends the statements, and returns how many of them were done. The last one ends with a semicolon,
- * behind which there is no other. behind: takes the rows that come behind the commit. */
+/* Sends the statements, and returns how many of them were done. taker: takes the rows that come up
+ * to the commit; behind: those that come behind it. */
 static unsigned send_all(const struct sql_text *request, const struct database_taker *taker,
                          const struct database_taker *behind)
 {
     const struct strbuf *text = &request->out;
     unsigned done = 0;
+    /* Without the last semicolon: behind that there is no statement. */
     bool more = mysql_real_query(connection, text->text, text->size - 1) == 0;
 
     while (more && my_take_rows(connection,
@@ -68,19 +69,22 @@ static unsigned send_all(const struct sql_text *request, const struct database_t
     return done;
 }
 
-/* Returns the outcome of a failed request, "done" of whose statements were done. The server undoes
- * what it refuses in front of the COMMIT with all else. Where it is told between two statements to
- * end what runs, it ends the request behind the first one without an error. */
+/* Returns the outcome of a failed request, HOST_AGAIN or HOST_FAILED, and fills the fault. done:
+ * how many of its statements were done. */
 static enum host_outcome outcome_of(const struct sql_text *request, unsigned done,
                                     struct host_fault *fault)
 {
     unsigned number = mysql_errno(connection);
     bool unheard = my_is_of_client(number);
+    /* The COMMIT may have been done: the server's word is lost, or it is the COMMIT that failed.
+     * The server undoes what it refuses in front of that with all else. */
     bool commits = request->commits && (unheard || (number && done + 1 == request->commits));
 
     *fault = (struct host_fault){.broken = false};
     my_fail(connection, &fault->why);
     fault->broken = wire_error_breaks(fault->why.error) || wire_error_leaves(fault->why.error);
+    /* Without an error: the server was told between two statements to end what runs, and has ended
+     * the request behind the first one. */
     if (number == 0 || my_is_undone(connection))
         return HOST_AGAIN;
     /* A server that cannot serve undoes a COMMIT that it refuses. */
@@ -98,7 +102,7 @@ static int64_t channel_number(struct slice name)
     return (int64_t)database_number(name);
 }
 
-/* Adds a condition: the messages that have not been told. */
+/* Adds a condition: the messages of the clients' channels that have not been told. */
 static void add_unheard(struct sql_text *request)
 {
     for (size_t i = 0; i < host_channels.count; i++)
@@ -115,9 +119,8 @@ static bool is_readable(void)
            (errno != EAGAIN && errno != EINTR);
 }
 
-/* Takes the result of the statement that waits for messages, which has ended, or is about to. If it
- * ended by itself, it has seen no message. After a sleep that was far too short, the next one
- * begins later. */
+/* Takes the result of the statement that waits for messages, which has ended, or is about to:
+ * is_called says whether to look for messages. */
 static void end_sleep(void)
 {
     struct moment now = moment_now();
@@ -126,14 +129,14 @@ static void end_sleep(void)
     MYSQL_ROW row = result ? mysql_fetch_row(result) : NULL;
 
     asleep = false;
-    is_called = !row || !row[0] || strcmp(row[0], "0") != 0;
-    if (moment_until(asleep_since, now) < SLEEP_NS / 2)
+    is_called = !row || !row[0] || strcmp(row[0], "0") != 0; /* "0": it slept to its end */
+    if (moment_until(asleep_since, now) < SLEEP_NS / 2)      /* much too short */
         sleep_from = moment_plus(now, RESTLESS_NS);
     mysql_free_result(result);
 }
 
-/* Ends this client's own sleep, by way of another connection. If there is none to be had, it
- * ends by itself soon. */
+/* Ends this client's own sleep, if it sleeps, so that it can ask: by way of another connection. If
+ * that cannot be made, the sleep ends by itself soon, and this waits for that. */
 static void end_own_sleep(void)
 {
     struct host_error fault;
@@ -147,7 +150,7 @@ static void end_own_sleep(void)
     if (other)
         mysql_close(other);
     end_sleep();
-    if (ended)
+    if (ended) /* so it was not short for want of permission */
         sleep_from = (struct moment){0};
 }
 
@@ -159,6 +162,7 @@ struct sleepers {
     size_t count;
 };
 
+/* For my_take_rows(): notes a client that sleeps for a message. */
 static void take_sleeper(void *arg, const struct slice *values, size_t count)
 {
     struct sleepers *sleepers = arg;
@@ -167,8 +171,8 @@ static void take_sleeper(void *arg, const struct slice *values, size_t count)
     *MEM_APPEND(sleepers->at, sleepers->count) = strtoull(values[0].at, NULL, 10);
 }
 
-/* Wakes the sleepers, and frees their list. A sleeper that has gone ends the request: the next
- * request wakes those behind it. */
+/* Wakes the sleepers, and frees their list. A failure is not reported: a sleep ends by itself
+ * soon. */
 static void wake_sleepers(struct sleepers *sleepers)
 {
     size_t next = 0;
@@ -179,24 +183,24 @@ static void wake_sleepers(struct sleepers *sleepers)
             sql_add(&request, "KILL QUERY %" PRIu64, sleepers->at[i]);
             sql_end(&request);
         }
+        /* A sleeper that has gone ends the request: the next request wakes those behind it. */
         next += send_all(&request, NULL, NULL) + 1;
         strbuf_free(&request.out);
     }
     free(sleepers->at);
 }
 
-/* Sends a request, and takes its rows. A sleep is ended first: the request may meet an end that was
- * meant for one that was over already. The rows behind a commit are those that sleep for its
- * messages. */
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault)
 {
     enum host_outcome outcome = HOST_DONE;
     struct sleepers sleepers = {0};
+    /* The rows behind a commit are the clients that sleep for its messages. */
     const struct database_taker behind = {take_sleeper, &sleepers};
 
     end_own_sleep();
     unsigned done = send_all(request, taker, &behind);
+    /* The request may have met an end that was meant for a sleep that was over already. */
     if (done == 0 && mysql_errno(connection) == ER_QUERY_INTERRUPTED)
         done = send_all(request, taker, &behind);
     if (done < (request->commits ? request->commits : request->count))
@@ -208,7 +212,8 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
 
 /* -- hearing ----------------------------------------------------------------------------------- */
 
-/* Takes a row of a message: the channel's number, the message's own, and the text. */
+/* For database_ask(): tells a message to its channel. A row has the channel's number, the message's
+ * own, and the text. */
 static void take_message(void *arg, const struct slice *values, size_t count)
 {
     int64_t number = strtoll(values[0].at, NULL, 10);
@@ -274,21 +279,19 @@ int database_poll_fd(enum host_ears ears, int *ms)
     return mysql_get_socket(connection);
 }
 
-/* Reads the end of the sleep, if it has ended. Where nothing was asked, anything that can be read
- * is the end of the connection. */
 bool database_read_messages(void)
 {
     struct moment now = moment_now();
 
     if (is_readable()) {
-        if (!asleep)
+        if (!asleep) /* nothing was asked, so it is the end of the connection */
             return false;
         end_sleep();
-    } else if (asleep) {
+    } else if (asleep) { /* overdue: the connection is broken */
         return !moment_reached(moment_plus(asleep_since, SLEEP_NS + OVERDUE_NS), now);
     }
-    return (!is_called && (hearing != HOST_PATIENT || !moment_reached(look_at, now))) ||
-           look_for_messages();
+    bool is_to_look = is_called || (hearing == HOST_PATIENT && moment_reached(look_at, now));
+    return !is_to_look || look_for_messages();
 }
 
 /* -- statements -------------------------------------------------------------------------------- */
@@ -304,7 +307,8 @@ void database_add_text(struct sql_text *request, const char *text)
     strbuf_putc(out, '\'');
 }
 
-/* Asks for the latest message: a row 'm'. */
+/* Adds no statement that listens, as MySQL has none, but one that tells the channel's latest
+ * message, a row 'm': those behind that are looked for. */
 void database_add_listening(struct sql_text *request, struct slice channel)
 {
     int64_t number = channel_number(channel);
@@ -313,7 +317,7 @@ void database_add_listening(struct sql_text *request, struct slice channel)
             number);
 }
 
-/* Adds, as SQL, from whom and where: the clients that sleep for a message of the unit, by the
+/* Adds FROM and WHERE of a query for the clients that sleep for a message of the unit, by the
  * statement that database_poll_fd() has them sleep in. A user sees its own connections, and may end
  * their statements. */
 static void add_sleepers(struct sql_text *request, const struct unit *unit)
@@ -324,9 +328,6 @@ static void add_sleepers(struct sql_text *request, const struct unit *unit)
                 channel_number(unit->messages[i].channel), i + 1 == unit->message_count ? ")" : "");
 }
 
-/* Adds the messages of a unit, and its commit. Behind that, the first sleeper that waits for one of
- * the messages is woken, and the others are reported: database_ask(). Without sleepers the request
- * ends there. */
 void database_add_commit(struct sql_text *request, const struct unit *unit)
 {
     struct strbuf *out = &request->out;
@@ -344,6 +345,8 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
     request->commits = request->count;
     if (unit->message_count == 0)
         return;
+    /* The first sleeper that waits for one of the messages is woken at once; database_ask() gets
+     * the others as rows, and wakes them. Without a sleeper the request ends at the KILL. */
     strbuf_puts(out, "SELECT MIN(id) INTO @rlock_sleeper");
     add_sleepers(request, unit);
     sql_end(request);
@@ -353,9 +356,9 @@ void database_add_commit(struct sql_text *request, const struct unit *unit)
     database_say(request, " AND id > @rlock_sleeper");
 }
 
-/* For how long the server lets a client stand still between its two requests MySQL has no limit of
- * its own: it is that of a connection that does nothing at all. The isolation is named here
- * although the session has it: without it two would hold one lock. */
+/* MySQL has no limit of its own for how long a client stands still between two requests of a
+ * transaction: wait_timeout is that of a connection that does nothing at all. The isolation is
+ * named here although the session has it: without it two would hold one lock. */
 static const char *const begin[] = {"SET SESSION wait_timeout = " MY_IDLE_TIMEOUT,
                                     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
                                     "START TRANSACTION READ WRITE", NULL};
@@ -364,7 +367,7 @@ static const char *const begin[] = {"SET SESSION wait_timeout = " MY_IDLE_TIMEOU
 void database_add_settings(struct sql_text *request)
 {
     strbuf_puts(&request->out, "SELECT 'o', " MY_TRANSACTION("@@", "read_only"));
-    if (is_of_several)
+    if (has_several_hosts)
         strbuf_puts(&request->out, " OR " MY_READ_ONLY);
     sql_end(request);
 }
@@ -372,7 +375,7 @@ void database_add_settings(struct sql_text *request)
 #define GATE "SELECT 'g' FROM @gate WHERE name="
 
 const struct database database = {.dialect = &sql_mysql,
-                                  .locks = GATES,
+                                  .gates = GATES,
                                   .begin = begin,
                                   .unlimit = "SET SESSION wait_timeout = " MY_REST_TIMEOUT,
                                   .purge_every = 64,
@@ -386,7 +389,7 @@ void database_take(struct database_attempt *attempt, const struct host_target *g
     connection = attempt->made;
     target = *given;
     target.seconds = CONNECT_SECONDS;
-    is_of_several = attempt->asks;
+    has_several_hosts = attempt->asks;
     strbuf_free(&attempt->text);
     free(attempt);
 }

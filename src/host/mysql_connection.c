@@ -1,3 +1,6 @@
+/* Connects to MySQL and MariaDB: at once, or, where several servers are asked at the same time, by
+ * an attempt in phases that does not wait: connecting, the settings of the session, that of Galera, and a
+ * look whether the server takes writes. */
 #include "host/mysql_connection.h"
 
 #include <errmsg.h>
@@ -24,7 +27,8 @@
 /* How long a unit waits for its locks, s. */
 #define LOCK_TIMEOUT "3"
 
-/* Returns the meaning of an error's number. said: its text, where the number has two meanings. */
+/* Returns the meaning of an error's number, of the server or of the library. said: its text, where
+ * the number has two meanings. */
 static enum wire_error error_of(unsigned number, const char *said)
 {
     switch (number) {
@@ -83,12 +87,13 @@ static enum wire_error error_of(unsigned number, const char *said)
 
 bool my_is_of_client(unsigned number)
 {
+    /* CR_… of MySQL's library, and those that MariaDB's has added. */
     return (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
 }
 
 bool my_is_undone(MYSQL *connection)
 {
-    return strncmp(mysql_sqlstate(connection), "40", 2) == 0;
+    return strncmp(mysql_sqlstate(connection), "40", 2) == 0; /* the class "rollback" */
 }
 
 bool my_fail(MYSQL *connection, struct host_error *fault)
@@ -102,8 +107,9 @@ bool my_fail(MYSQL *connection, struct host_error *fault)
     return host_error_set(fault, error, said);
 }
 
-/* Returns the error that the system has for a connection there; 0: it has none now. */
-static int try_to_connect(const struct host_target *target)
+/* Tries a connection of its own, to learn why one failed. Returns the system's error, an errno; 0:
+ * it succeeds now, or the name is not known. */
+static int find_connect_error(const struct host_target *target)
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
@@ -136,28 +142,27 @@ static bool is_cut(const char *said)
     return false;
 }
 
-/* Words why connecting has failed. The library reports the system's error only as a number in
- * brackets at the end; where it has waited for the connection, that is not the error of the
- * connection. */
+/* Fills the fault with why connecting has failed. */
 static void fail_to_connect(MYSQL *connection, const struct host_target *target,
                             struct host_error *fault)
 {
     const char *said = mysql_error(connection), *number = strrchr(said, '(');
     unsigned error = mysql_errno(connection);
-    bool tls = error == CR_SSL_CONNECTION_ERROR;
-    bool way = error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR;
-    long system = (way || tls) && number ? strtol(number + 1, NULL, 10) : 0;
+    bool in_tls = error == CR_SSL_CONNECTION_ERROR;
+    bool before_tls = error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR;
+    /* The library tells the system's error only as a number in brackets at the end. */
+    long system = (before_tls || in_tls) && number ? strtol(number + 1, NULL, 10) : 0;
 
-    if (tls && (system > 0 || is_cut(said)))
+    if (in_tls && (system > 0 || is_cut(said)))
         error = CR_SERVER_LOST;
-    if (system == EINPROGRESS)
-        system = try_to_connect(target);
-    if (way)
+    if (system == EINPROGRESS) /* it has waited for the connection, whose error it does not tell */
+        system = find_connect_error(target);
+    if (before_tls)
         said = system > 0 ? strerror((int)system) : "no connection";
     host_error_set(fault, error_of(error, said), said);
 }
 
-/* Sets the options of a connection before it is opened. */
+/* Sets the options of a connection, before it is opened. */
 static void set_options(MYSQL *connection, const struct host_target *target)
 {
     unsigned seconds = (unsigned)target->seconds;
@@ -214,25 +219,25 @@ static const char *const settings[] = {
  * used. A server that knows nothing of Galera refuses the statement. */
 static const char keep_up[] = "SET SESSION wsrep_sync_wait = 1, wsrep_dirty_reads = 0";
 
+/* Whether the latest statement failed as the server knows nothing of Galera. */
 static bool is_without_galera(MYSQL *connection)
 {
     return mysql_errno(connection) == ER_UNKNOWN_SYSTEM_VARIABLE;
 }
 
+/* Adds the statement that gives a session rlock's settings. */
 static void add_settings(struct strbuf *text)
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         strbuf_puts(text, settings[i]);
 }
 
-/* Connects, and sets up the session. By the address, unless the server has to prove its name: a
- * certificate is of a name, which the library takes for where to connect to. NULL, with a fault. */
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault)
 {
     /* A certificate is of a name, which the library takes for where to connect to. */
     bool by_address = *target->address && !target->tls;
     const char *host = by_address ? target->address : target->host;
-    bool local = *target->host == '/', up;
+    bool is_local = *target->host == '/', is_up;
 
     MYSQL *made = mysql_init(NULL);
     if (!made) {
@@ -240,21 +245,21 @@ MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct 
         return NULL;
     }
     set_options(made, target);
-    up = mysql_real_connect(made, local ? NULL : host, target->user, target->password,
-                            target->database, (unsigned)strtoul(target->port, NULL, 10),
-                            local ? target->host : NULL, flags);
-    if (!up) {
+    is_up = mysql_real_connect(made, is_local ? NULL : host, target->user, target->password,
+                               target->database, (unsigned)strtoul(target->port, NULL, 10),
+                               is_local ? target->host : NULL, flags);
+    if (!is_up) {
         fail_to_connect(made, target, fault);
     } else {
         struct strbuf text = {0};
         add_settings(&text);
-        up = mysql_real_query(made, text.text, text.size) == 0 &&
-             (mysql_query(made, keep_up) == 0 || is_without_galera(made));
-        if (!up)
+        is_up = mysql_real_query(made, text.text, text.size) == 0 &&
+                (mysql_query(made, keep_up) == 0 || is_without_galera(made));
+        if (!is_up)
             my_fail(made, fault);
         strbuf_free(&text);
     }
-    if (up)
+    if (is_up)
         return made;
     mysql_close(made);
     return NULL;
@@ -270,7 +275,7 @@ struct database_attempt *database_begin(const struct host_target *target, bool a
 
     attempt->target = *target;
     attempt->asks = asks;
-    if (!asks) {
+    if (!asks) { /* it is the only one: so it may wait here */
         attempt->made = my_connect(target, CLIENT_MULTI_STATEMENTS, &attempt->why);
         return attempt;
     }
@@ -280,10 +285,9 @@ struct database_attempt *database_begin(const struct host_target *target, bool a
     return attempt;
 }
 
-/* A step of an attempt, as each …_on() function is one: begins to connect, or continues, if what
- * was waited for has come (attempt->waits; 0: nothing was). Returns whether the step is over;
- * *well: and has not failed. */
-static bool connect_on(struct database_attempt *attempt, bool *well)
+/* Begins to connect, or continues, if it was waited for something (attempt->waits). Returns whether
+ * that is over; *has_failed: and has failed. */
+static bool continue_connect(struct database_attempt *attempt, bool *has_failed)
 {
     const struct host_target *target = &attempt->target;
     MYSQL *made = attempt->made, *up;
@@ -295,12 +299,13 @@ static bool connect_on(struct database_attempt *attempt, bool *well)
                                        target->user, target->password, target->database,
                                        (unsigned)strtoul(target->port, NULL, 10), NULL,
                                        CLIENT_MULTI_STATEMENTS);
-    *well = attempt->waits || up;
+    *has_failed = !attempt->waits && !up;
     return !attempt->waits;
 }
 
-/* Continues the query of an attempt. Returns whether it is done; *well: and has not failed. */
-static bool query_on(struct database_attempt *attempt, bool *well)
+/* Begins the query attempt->text, or continues it, if it was waited for something. Returns whether
+ * it is over; *has_failed: and has failed. */
+static bool continue_query(struct database_attempt *attempt, bool *has_failed)
 {
     const struct strbuf *text = &attempt->text;
     int failed;
@@ -308,40 +313,51 @@ static bool query_on(struct database_attempt *attempt, bool *well)
     attempt->waits = attempt->waits
                          ? mysql_real_query_cont(&failed, attempt->made, attempt->waits)
                          : mysql_real_query_start(&failed, attempt->made, text->text, text->size);
-    *well = attempt->waits || !failed;
+    *has_failed = !attempt->waits && failed;
     return !attempt->waits;
 }
 
+/* For my_take_rows(): notes in *arg, a bool, whether the server takes no writes, by MY_READ_ONLY. */
 static void take_read_only(void *arg, const struct slice *values, size_t count)
 {
     *(bool *)arg = count != 1 || strcmp(values[0].at, "0") != 0;
 }
 
+/* Takes the answer to the query MY_READ_ONLY. Returns whether the server takes writes; *why: why
+ * not. */
+static bool takes_writes(struct database_attempt *attempt, struct host_error *why)
+{
+    bool read_only = false; /* counts for a user who may write to a replica, too */
+    const struct database_taker taker = {take_read_only, &read_only};
+
+    if (!my_take_rows(attempt->made, &taker))
+        return my_fail(attempt->made, why);
+    return !read_only || host_error_set(why, WIRE_READ_ONLY, "read_only is on");
+}
+
 enum database_wait database_continue(struct database_attempt *attempt, struct host_error *why)
 {
-    bool well = attempt->made, over = true;
+    bool has_failed = !attempt->made, is_over = true;
 
     *why = attempt->why;
-    while (well && over && attempt->asks) {
+    /* Each turn is a phase, and the last one where that has to wait. */
+    while (!has_failed && is_over && attempt->asks) {
         bool connects = attempt->phase == ATTEMPT_CONNECTS;
-        over = connects ? connect_on(attempt, &well) : query_on(attempt, &well);
-        well |= attempt->phase == ATTEMPT_KEEPS_UP && over && is_without_galera(attempt->made);
-        if (!well && connects)
+        is_over = connects ? continue_connect(attempt, &has_failed)
+                           : continue_query(attempt, &has_failed);
+        if (attempt->phase == ATTEMPT_KEEPS_UP && is_over && is_without_galera(attempt->made))
+            has_failed = false;
+        if (has_failed && connects)
             fail_to_connect(attempt->made, &attempt->target, why);
-        else if (!well)
+        else if (has_failed)
             my_fail(attempt->made, why);
-        if (!well || !over)
+        if (has_failed || !is_over)
             break;
-        strbuf_cut(&attempt->text, 0);
         if (attempt->phase == ATTEMPT_LOOKS) {
-            bool read_only = false; /* counts for a user who may write to a replica, too */
-            const struct database_taker taker = {take_read_only, &read_only};
-            if (!my_take_rows(attempt->made, &taker))
-                well = my_fail(attempt->made, why);
-            else if (read_only)
-                well = host_error_set(why, WIRE_READ_ONLY, "read_only is on");
+            has_failed = !takes_writes(attempt, why);
             break;
         }
+        strbuf_cut(&attempt->text, 0);
         if (connects)
             add_settings(&attempt->text);
         else if (attempt->phase == ATTEMPT_SETS_UP)
@@ -350,10 +366,10 @@ enum database_wait database_continue(struct database_attempt *attempt, struct ho
             strbuf_puts(&attempt->text, "SELECT " MY_READ_ONLY);
         attempt->phase++;
     }
-    if (!well)
+    if (has_failed)
         database_drop(attempt);
-    return !well                                 ? DATABASE_DOWN
-           : over                                ? DATABASE_UP
+    return has_failed                            ? DATABASE_DOWN
+           : is_over                             ? DATABASE_UP
            : (attempt->waits & MYSQL_WAIT_WRITE) ? DATABASE_WRITES
                                                  : DATABASE_READS;
 }
@@ -384,7 +400,7 @@ bool my_take_rows(MYSQL *connection, const struct database_taker *taker)
     MYSQL_RES *result = mysql_store_result(connection);
     MYSQL_ROW row;
 
-    if (!result)
+    if (!result) /* as of a statement that has no rows, or failed */
         return mysql_field_count(connection) == 0;
     while ((row = mysql_fetch_row(result))) {
         if (taker) {

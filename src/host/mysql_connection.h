@@ -13,8 +13,8 @@ struct database_attempt {
     struct host_error why; /* where it does not ask, and has failed */
     bool asks;
     enum { ATTEMPT_CONNECTS, ATTEMPT_SETS_UP, ATTEMPT_KEEPS_UP, ATTEMPT_LOOKS } phase;
-    int waits; /* for what: MYSQL_WAIT_READ and so on */
-    struct strbuf text;
+    int waits;          /* for what: MYSQL_WAIT_READ and so on; 0: for nothing */
+    struct strbuf text; /* the query of the phase */
 };
 
 /* s: how long the server lets a client stand still in a transaction, and outside of one. */
@@ -25,8 +25,8 @@ struct database_attempt {
  * transaction_NAME of MySQL. at: in front of it. */
 #define MY_TRANSACTION(at, name) "/*M! " at "tx_" name " */ /*!50720 " at "transaction_" name " */"
 
-/* Connects, to a session with settings of rlock's own. NULL with why in *fault; else for the caller
- * to close. flags: those of mysql_real_connect(). */
+/* Connects, and gives the session rlock's settings; waits for both. NULL with why in *fault; else
+ * for the caller to close. flags: those of mysql_real_connect(). */
 MYSQL *my_connect(const struct host_target *target, unsigned long flags, struct host_error *fault);
 
 /* Takes all rows of a statement that was sent. False: it has failed. taker: NULL: they are
@@ -41,5 +41,5 @@ bool my_is_of_client(unsigned number);
  * error: a deadlock, another node of Galera or of Group Replication that was quicker. */
 bool my_is_undone(MYSQL *connection);
 
-/* Puts down why a statement has failed. Returns false. */
+/* Fills the fault with why the latest statement has failed. Returns false. */
 bool my_fail(MYSQL *connection, struct host_error *fault);

@@ -19,8 +19,9 @@
 
 /* -- the words of errors ---------------------------------------------------------------------- */
 
+/* A row of a table of errors, whose last row is for all others. */
 struct meaning {
-    const char *beginning;
+    const char *beginning; /* NULL: it is the last row */
     enum wire_error error;
 };
 
@@ -73,7 +74,8 @@ static const struct meaning words[] = {
     {NULL, WIRE_UNREACHABLE},
 };
 
-/* Returns the meaning of the last row that the text begins with, or of the end of the table. */
+/* Returns the meaning of a text (NULL: there is none) by a table: that of the row with whose
+ * beginning it begins. Of several, a later one says more. */
 static enum wire_error error_of(const struct meaning *row, const char *text)
 {
     const struct meaning *found = NULL;
@@ -84,9 +86,10 @@ static enum wire_error error_of(const struct meaning *row, const char *text)
     return found ? found->error : row->error;
 }
 
-/* Finds the SQLSTATE in a message. libpq tells the SQLSTATE of a failed connection nowhere but in
- * the text of the most verbose messages, "FATAL:  28P01: password authentication failed". All but
- * the SQLSTATE depends on the server's language. NULL where it is libpq that says so. */
+/* Returns where the SQLSTATE begins in a message about a failed connection; NULL: the message is of
+ * libpq itself, and has none. libpq tells it nowhere but in the text of the most verbose messages,
+ * "FATAL:  28P01: password authentication failed". All but the SQLSTATE depends on the server's
+ * language. */
 static const char *state_in(const char *message)
 {
     const char *at = message;
@@ -102,8 +105,8 @@ static const char *state_in(const char *message)
     return NULL;
 }
 
-/* Returns the server's words without what libpq puts in front: where it was connecting to is
- * known. */
+/* Returns the words of a message without what libpq puts in front: where it was connecting to is
+ * known. state: of state_in(). */
 static const char *said_of(const char *message, const char *state)
 {
     const char *failed = strstr(message, " failed: ");
@@ -114,11 +117,11 @@ static const char *said_of(const char *message, const char *state)
 /* -- the connection of this process ------------------------------------------------------------ */
 
 static PGconn *connection;
-/* The server's warning since the latest request was sent that a commit may be lost. */
+/* The server's warning since the latest request was sent that a commit may be lost; "": none. */
 static char warning[256];
 
-/* Whether that function of the server's has written a notice or an error: the words are in any
- * language, and many have one SQLSTATE. */
+/* Whether a notice or an error was written by that function of the server's source: its words are
+ * in any language, and many have one SQLSTATE. */
 static bool is_from(const PGresult *result, const char *function)
 {
     const char *source = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -126,9 +129,9 @@ static bool is_from(const PGresult *result, const char *function)
     return source && strcmp(source, function) == 0;
 }
 
-/* Takes a notice of the server. A cancelled wait for the synchronous standby is a warning beside a
- * success. Of other notices there are many, such as near the end of the transaction numbers, and
- * none of them is about a commit. */
+/* For libpq: takes a notice of the server. The one that counts comes beside the success of a
+ * commit: the wait for the synchronous standby was cancelled. There are many others, such as near
+ * the end of the transaction numbers. */
 static void on_notice(void *arg, const PGresult *notice)
 {
     const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
@@ -146,11 +149,12 @@ struct database_attempt {
     bool is_begun;
 };
 
-/* Says why connecting failed, by the SQLSTATE in the message, if there is one, or by its words. */
-static void tell_failure(const struct database_attempt *attempt, struct host_error *fault)
+/* Fills the fault with why connecting failed, by the SQLSTATE in the message, if there is one, or
+ * by its words. */
+static void explain_failure(const struct database_attempt *attempt, struct host_error *fault)
 {
-    /* Passes over the path of a socket, which may hold any words. The name of a host holds neither
-     * a space nor a ':'. */
+    /* The path of a socket may hold any words, so it is passed over. The name of a host holds
+     * neither a space nor a ':'. */
     const char *whole = PQerrorMessage(attempt->made), *host = attempt->target.host;
     const char *path = *host == '/' ? strstr(whole, host) : NULL;
     const char *message = path ? path + strlen(host) : whole;
@@ -209,7 +213,7 @@ enum database_wait database_continue(struct database_attempt *attempt, struct ho
         next = PQconnectPoll(attempt->made);
     attempt->is_begun = true;
     if (next == PGRES_POLLING_FAILED) {
-        tell_failure(attempt, why);
+        explain_failure(attempt, why);
         database_drop(attempt);
     }
     return next == PGRES_POLLING_OK        ? DATABASE_UP
@@ -223,8 +227,7 @@ int database_attempt_fd(const struct database_attempt *attempt)
     return PQsocket(attempt->made);
 }
 
-/* Returns how often the server was promoted. Each promotion begins another timeline, whose number a
- * file of its log begins with. */
+/* A promotion begins another timeline, whose number the name of a file of its log begins with. */
 uint64_t database_promotions(struct database_attempt *attempt)
 {
     PGresult *result = PQexec(attempt->made, "SELECT pg_walfile_name(pg_current_wal_lsn())");
@@ -251,8 +254,8 @@ void database_take(struct database_attempt *attempt, const struct host_target *t
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* Returns the outcome of a failed request. result: NULL where there is none. commits: it may have
- * been the one that commits. */
+/* Returns the outcome of a failed request, HOST_AGAIN or HOST_FAILED, and fills the fault. result:
+ * NULL: the connection broke before there was one. commits: the request has a COMMIT. */
 static enum host_outcome fail_request(const PGresult *result, bool commits,
                                       struct host_fault *fault)
 {
@@ -260,10 +263,11 @@ static enum host_outcome fail_request(const PGresult *result, bool commits,
     const char *said = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *message = PQerrorMessage(connection);
     enum wire_error error = error_of(states, state);
-    /* A standby refuses READ WRITE in a BEGIN as what it does not support. */
+    /* A standby refuses READ WRITE in a BEGIN as what it does not support (0A000). */
     if (state && strcmp(state, "0A000") == 0 && is_from(result, "call_bool_check_hook"))
         error = WIRE_READ_ONLY;
-    /* The server ended the session between two requests of a transaction, which is undone. */
+    /* The server ended the session between two requests of a transaction (25P03), so nothing was
+     * done. */
     bool idle_end = state && strcmp(state, "25P03") == 0;
 
     *fault = (struct host_fault){.broken = PQstatus(connection) != CONNECTION_OK};
@@ -279,8 +283,6 @@ static enum host_outcome fail_request(const PGresult *result, bool commits,
     return error == WIRE_CONFLICT && !fault->broken ? HOST_AGAIN : HOST_FAILED;
 }
 
-/* Sends a request, and takes its rows. Behind an error there is no further result but that of a
- * connection that breaks. */
 enum host_outcome database_ask(struct sql_text *request, const struct database_taker *taker,
                                struct host_fault *fault)
 {
@@ -289,6 +291,8 @@ enum host_outcome database_ask(struct sql_text *request, const struct database_t
 
     *warning = '\0';
     PQsendQuery(connection, request->out.text);
+    /* Each statement has a result; behind an error there is none but that of a connection that
+     * breaks. So the last one tells whether all was done. */
     while (PQstatus(connection) == CONNECTION_OK && (next = PQgetResult(connection))) {
         PQclear(last);
         last = next;
@@ -321,14 +325,14 @@ void database_add_text(struct sql_text *request, const char *text)
     PQfreemem(quoted);
 }
 
+/* Adds the name that a channel has in the server, by its number. */
 static void add_channel(struct sql_text *request, struct slice name)
 {
     sql_add(request, "rlock_%016" PRIx64, database_number(name));
 }
 
-/* Tells waiters of the notifications that have come. The name of a channel is the number of the
- * lock's; its payload "CHANNEL TEXT", encoded, or nothing: then all channels of that number are
- * told. */
+/* Tells clients the notifications that have come. Each is for the channels of a number, which the
+ * name of the server's channel ends with. */
 bool database_read_messages(void)
 {
     PGnotify *notify;
@@ -337,14 +341,14 @@ bool database_read_messages(void)
         return false;
     while ((notify = PQnotifies(connection))) {
         uint64_t number = strtoull(notify->relname + strlen("rlock_"), NULL, 16);
-        if (strchr(notify->extra, ' ')) {
+        if (strchr(notify->extra, ' ')) { /* "CHANNEL TEXT", encoded */
             char *text = strchr(notify->extra, ' ');
             struct slice slice = {text + 1, strlen(text + 1)};
             *text = '\0';
             size_t size = strlen(notify->extra);
             if (record_read_name(notify->extra, &size) && record_read_name(text + 1, &slice.size))
                 host_tell((struct slice){notify->extra, size}, slice);
-        } else {
+        } else { /* nothing, as that was too long: it is for all channels of the number */
             for (size_t i = 0; i < host_channels.count; i++)
                 if (database_number(host_channels.at[i].name) == number)
                     host_tell(host_channels.at[i].name, slice_of("1"));
@@ -363,7 +367,6 @@ int database_poll_fd(enum host_ears ears, int *ms)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-/* The channel is listened to from the end of the transaction on. */
 void database_add_listening(struct sql_text *request, struct slice channel)
 {
     sql_add(request, "LISTEN ");

@@ -1,6 +1,7 @@
-/* The hosts are asked at the same time, since one that is silent must not hold up the others. A
- * further address of a host is another way to the same server as a rule, and tried only when the
- * one before it has failed, or is slow. */
+/* Finds the server that takes writes. A candidate is an address of a host in the URL. The hosts are
+ * asked at the same time, since one that is silent must not hold up the others. A further address
+ * of a host is another way to the same server as a rule, and tried only when the one before it has
+ * failed, or is slow. */
 #include "host/primary.h"
 
 #include <errno.h>
@@ -28,8 +29,8 @@ enum progress {
 
 struct candidate {
     struct host_target target;
-    char address[ADDRESS_SIZE];
-    size_t of; /* the number of its host */
+    char address[ADDRESS_SIZE]; /* "": the library looks it up, or it is a Unix socket */
+    size_t host_number;
     enum progress progress;
     struct database_attempt *attempt; /* GOING, UP */
     enum database_wait wait;          /* GOING */
@@ -51,12 +52,13 @@ static void add_candidate(const struct host_target *target, const char *address)
 {
     struct candidate *added = MEM_APPEND(candidates.at, candidates.count);
 
-    *added = (struct candidate){.target = *target, .of = candidates.hosts};
+    *added = (struct candidate){.target = *target, .host_number = candidates.hosts};
     snprintf(added->address, sizeof added->address, "%s", address);
 }
 
-/* Adds a host whose name could not be looked up, as a candidate that has failed. */
-static void add_nameless(const struct host_target *target, int wrong)
+/* Adds a host whose name could not be looked up, as a candidate that has failed. wrong: the error
+ * of getaddrinfo(). */
+static void add_failed(const struct host_target *target, int wrong)
 {
     bool nowhere = wrong == EAI_NONAME || wrong == EAI_NODATA;
     const char *said = wrong == EAI_SYSTEM ? strerror(errno) : gai_strerror(wrong);
@@ -67,21 +69,22 @@ static void add_nameless(const struct host_target *target, int wrong)
     host_error_set(&added->why, nowhere ? WIRE_NOWHERE : WIRE_UNREACHABLE, said);
 }
 
-/* Adds the addresses of a host as candidates. An address that the server had before does for a time
- * when its name cannot be looked up. A library that takes a certificate's name for where to connect
- * to tries the addresses itself. */
+/* Adds the addresses of a host as candidates. */
 static void add_host(const struct host_target *target)
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
     char address[ADDRESS_SIZE];
 
-    int wrong = *target->host == '/' ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
-    bool by_name = *target->host == '/' || (target->tls && database_connects_by_name);
+    bool is_socket = *target->host == '/';
+    int wrong = is_socket ? 0 : getaddrinfo(target->host, NULL, &hints, &list);
+    /* A library that takes a certificate's name for where to connect to tries the addresses
+     * itself. */
+    bool by_name = is_socket || (target->tls && database_connects_by_name);
     if (wrong && *target->known && !by_name)
-        add_candidate(target, target->known);
+        add_candidate(target, target->known); /* the address that it had before has to do */
     else if (wrong)
-        add_nameless(target, wrong);
+        add_failed(target, wrong);
     else if (by_name)
         add_candidate(target, "");
     for (struct addrinfo *one = by_name ? NULL : list; one; one = one->ai_next)
@@ -93,7 +96,8 @@ static void add_host(const struct host_target *target)
     candidates.hosts++;
 }
 
-/* Splits HOST:PORT, with an IPv6 address in [ ] and its zone behind "%25". */
+/* Adds the hosts of a list as candidates: HOST:PORT,HOST:PORT and so on, with an IPv6 address in
+ * [ ] and its zone behind "%25", which stands for '%'. */
 static void add_hosts(const struct host_target *target)
 {
     char *rest = candidates.names = mem_strdup(target->host), *text;
@@ -116,24 +120,24 @@ static void add_hosts(const struct host_target *target)
 
 /* -- attempts ---------------------------------------------------------------------------------- */
 
-/* Whether it is the candidate's turn, after the addresses of the same host in front of it. *due:
- * when it is. */
+/* Whether it is time to try a candidate: each address of the same host in front of it has failed,
+ * or is slow. If not, and one is under way, *due becomes no later than when that is slow. */
 static bool is_due(const struct candidate *one, struct moment now, struct moment *due)
 {
     for (const struct candidate *before = candidates.at; before < one; before++) {
-        struct moment then = moment_plus(before->since, SLOW_NS);
-        if (before->of != one->of || before->progress == CANDIDATE_FAILED)
+        struct moment slow_from = moment_plus(before->since, SLOW_NS);
+        if (before->host_number != one->host_number || before->progress == CANDIDATE_FAILED)
             continue;
-        if (before->progress == CANDIDATE_UNTRIED || !moment_reached(then, now)) {
+        if (before->progress == CANDIDATE_UNTRIED || !moment_reached(slow_from, now)) {
             if (before->progress == CANDIDATE_GOING)
-                *due = moment_min(*due, then);
+                *due = moment_min(*due, slow_from);
             return false;
         }
     }
     return true;
 }
 
-/* Continues to connect to a candidate. */
+/* Continues to connect to a candidate, and notes what it waits for, or how it has ended. */
 static void continue_attempt(struct candidate *one)
 {
     one->wait = database_continue(one->attempt, &one->why);
@@ -143,7 +147,7 @@ static void continue_attempt(struct candidate *one)
         one->progress = CANDIDATE_FAILED;
 }
 
-/* Waits until an attempt can continue, or until then. */
+/* Waits until an attempt can continue, at most until "due", and continues those that can. */
 static void await_any(struct moment due)
 {
     struct pollfd *ready = mem_zeroed(candidates.count * sizeof *ready);
@@ -163,7 +167,7 @@ static void await_any(struct moment due)
     free(ready);
 }
 
-/* How many candidates have come so far. */
+/* How many candidates have that progress. */
 static size_t count_of(enum progress progress)
 {
     size_t count = 0;
@@ -173,7 +177,8 @@ static size_t count_of(enum progress progress)
     return count;
 }
 
-/* Continues until all have answered, or one takes writes and the others are slow. */
+/* Tries the candidates until "end", or all have answered, or one takes writes and the others are
+ * slow. Leaves in each how far that has come. */
 static void try_all(struct moment end)
 {
     struct moment now = moment_now(), due;
@@ -225,38 +230,39 @@ static struct candidate *choose_primary(void)
     return best;
 }
 
-/* Chooses which failure to report. Where hosts would not do for different reasons, one that may
- * pass decides: the standby of a primary that is away may take its place. Standbys beside one that
- * is full are as that one. A log-in that one has refused is told besides: there may be another
- * password by now, and PostgreSQL tells one that LDAP or RADIUS has refused as a user who may not
- * log in. Of one name, an address that is away says nothing against one that has refused it, as
- * both lead to one server. */
+/* Returns the kind of failure to report where no candidate will do. If they failed for different
+ * reasons, one that may pass decides: the standby of a primary that is away may take its place. */
 static enum wire_error reason_of_all(void)
 {
-    bool same = true, full = true, may_pass = false, any_full = false, away = false;
-    enum wire_error refusal = 0;
+    bool all_same = true, all_full = true, may_pass = false, any_full = false, any_away = false;
+    enum wire_error refusal = 0; /* of the log-in by any of them; 0: none */
 
     for (size_t i = 0; i < candidates.count; i++) {
         enum wire_error error = candidates.at[i].why.error;
-        same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
-        full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
+        all_same &= error == candidates.at[0].why.error && error != WIRE_READ_ONLY;
+        /* Standbys beside one that is full are as that one. */
+        all_full &= error == WIRE_FULL || error == WIRE_READ_ONLY;
         any_full |= error == WIRE_FULL;
+        /* PostgreSQL tells a log-in that LDAP or RADIUS has refused as a user who may not log
+         * in. */
         if (error == WIRE_PASSWORD || (error == WIRE_KEPT_OUT && !refusal))
             refusal = error;
-        away |= wire_error_breaks(error);
+        any_away |= wire_error_breaks(error);
         may_pass |= wire_error_leaves(error) || error == WIRE_BUSY || error == WIRE_FULL ||
                     error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY || error == WIRE_TROUBLE;
     }
-    may_pass |= away && !(refusal && candidates.hosts == 1);
-    return full && any_full      ? WIRE_FULL
-           : refusal && may_pass ? WIRE_SOME_REFUSE
-           : refusal             ? refusal
-           : same || !may_pass   ? candidates.at[0].why.error
-                                 : WIRE_NO_WRITER;
+    /* An address that is away says nothing against one of the same host that has refused the log-in, as
+     * both lead to one server. */
+    may_pass |= any_away && !(refusal && candidates.hosts == 1);
+    return all_full && any_full    ? WIRE_FULL
+           : refusal && may_pass   ? WIRE_SOME_REFUSE /* there may be another password by now */
+           : refusal               ? refusal
+           : all_same || !may_pass ? candidates.at[0].why.error
+                                   : WIRE_NO_WRITER;
 }
 
-/* Says of each host why it would not do. */
-static void tell_all(struct host_error *fault)
+/* Fills the fault with why each of the candidates would not do. */
+static void explain_all(struct host_error *fault)
 {
     struct strbuf text = {0};
 
@@ -287,7 +293,7 @@ bool primary_connect(const struct host_target *target, struct host_error *fault)
     if (!best && candidates.count == 1)
         *fault = candidates.at[0].why;
     else if (!best)
-        tell_all(fault);
+        explain_all(fault);
     for (size_t i = 0; i < candidates.count; i++) {
         struct candidate *one = &candidates.at[i];
         if (one != best && (one->progress == CANDIDATE_GOING || one->progress == CANDIDATE_UP))
