@@ -1,3 +1,5 @@
+/* Carries commands and replies over a stream. A callback may close the connection, and connect it
+ * anew: then what is left of the bytes at hand belongs to the former one (conn->generation). */
 #include "net/conn.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
@@ -19,9 +21,11 @@ typedef int array_size;
 typedef size_t array_size;
 #endif
 
+/* The functions by which a reader of hiredis makes a reply. */
 static redisReplyObjectFunctions *of_hiredis;
 
-/* For hiredis: NULL is an error of the reader. */
+/* For hiredis: makes an array of a reply, as hiredis does itself. NULL: it is too large or too
+ * deep, which is an error of the reader. */
 static void *create_array(const redisReadTask *task, array_size size)
 {
     unsigned depth = 0;
@@ -31,6 +35,7 @@ static void *create_array(const redisReadTask *task, array_size size)
     return size <= ELEMENTS_MAX && depth < DEPTH_MAX ? of_hiredis->createArray(task, size) : NULL;
 }
 
+/* Makes a reader with limits. conn->reader owns it. */
 static redisReader *new_reader(void)
 {
     static redisReplyObjectFunctions functions;
@@ -43,8 +48,7 @@ static redisReader *new_reader(void)
     return reader;
 }
 
-/* Drops the reader, with replies that are half read. The generation tells a caller in the middle of
- * them. */
+/* Drops the reader, with a reply that is half read. */
 static void end_reading(struct conn *conn)
 {
     conn->generation++;
@@ -52,7 +56,7 @@ static void end_reading(struct conn *conn)
     conn->reader = NULL;
 }
 
-/* The connection is up. */
+/* For the stream: the connection is up. */
 static void on_connected(void *arg)
 {
     struct conn *conn = arg;
@@ -62,7 +66,7 @@ static void on_connected(void *arg)
     conn->events->connected(conn->arg);
 }
 
-/* Hands out every whole reply. */
+/* For the stream: takes bytes that have come, and hands out every reply that is whole by now. */
 static void on_bytes(void *arg, const char *bytes, size_t size)
 {
     struct conn *conn = arg;
@@ -72,8 +76,8 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
     conn->unread += size;
     for (;;) {
         void *reply = NULL;
-        bool sound = redisReaderGetReply(conn->reader, &reply) == REDIS_OK;
-        if (!sound || (!reply && conn->unread > ANSWER_MAX)) {
+        bool is_resp = redisReaderGetReply(conn->reader, &reply) == REDIS_OK;
+        if (!is_resp || (!reply && conn->unread > ANSWER_MAX)) {
             snprintf(conn->foreign, sizeof conn->foreign, "%.*s", (int)size, bytes);
             conn->foreign[strcspn(conn->foreign, "\r\n")] = '\0';
             stream_refuse(conn->stream, "what answers there is not a Redis server");
@@ -84,12 +88,12 @@ static void on_bytes(void *arg, const char *bytes, size_t size)
         conn->unread = 0;
         stream_trust(conn->stream);
         conn->events->reply(conn->arg, reply);
-        if (conn->generation != generation)
+        if (conn->generation != generation) /* that has closed the connection */
             return;
     }
 }
 
-/* The connection has ended. */
+/* For the stream: the connection has ended. */
 static void on_broken(void *arg, const char *why)
 {
     struct conn *conn = arg;
@@ -127,7 +131,7 @@ void conn_encode(struct strbuf *bytes, int argc, const char **argv)
     char *text = NULL;
     long long length = redisFormatCommandArgv(&text, argc, argv, NULL);
 
-    if (length < 0)
+    if (length < 0) /* hiredis fails for want of memory only */
         mem_refused();
     strbuf_add(bytes, text, (size_t)length);
     redisFreeCommand(text);

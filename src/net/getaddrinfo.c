@@ -15,20 +15,22 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
 /* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 #ifdef STATIC_BINARY
-/* Other sources are libraries, and made for another C library than the one that is in here. */
+/* Has the C library look users up in files only. Other sources are libraries, and made for another
+ * C library than the one that is in a static binary. */
 __attribute__((constructor)) static void limit_users(void)
 {
     __nss_configure_lookup("passwd", "files");
 }
 
-static void limit_hosts(bool local)
+/* Has the C library look hosts up in files, and, if it is not a name of this host, by DNS. */
+static void limit_hosts(bool is_of_this_host)
 {
-    __nss_configure_lookup("hosts", local ? "files" : "files dns");
+    __nss_configure_lookup("hosts", is_of_this_host ? "files" : "files dns");
 }
 #else
-static void limit_hosts(bool local)
+static void limit_hosts(bool is_of_this_host)
 {
-    (void)local;
+    (void)is_of_this_host;
 }
 #endif
 
@@ -38,14 +40,16 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
     static const char localhost[] = "localhost", below[] = ".localhost";
     size_t length = name ? strlen(name) : 0;
     const char *end = length >= sizeof below ? name + length + 1 - sizeof below : "";
-    /* This host has the name, whatever a name server says (RFC 6761). */
-    bool local = name && (strcasecmp(name, localhost) == 0 || strcasecmp(end, below) == 0);
+    /* "localhost" and what ends with ".localhost" are names of this host, whatever a name server
+     * says (RFC 6761). */
+    bool is_of_this_host =
+        name && (strcasecmp(name, localhost) == 0 || strcasecmp(end, below) == 0);
 
-    limit_hosts(local);
+    limit_hosts(is_of_this_host);
     int fault = __real_getaddrinfo(name, service, wanted, found);
-    if (fault == 0 || !local)
+    if (fault == 0 || !is_of_this_host)
         return fault;
-    /* A container or a chroot may lack /etc/hosts. */
+    /* A container or a chroot may lack /etc/hosts: it is the loopback address, without a look-up. */
     struct addrinfo loopback = wanted ? *wanted : (struct addrinfo){0};
     loopback.ai_flags &= ~(AI_PASSIVE | AI_CANONNAME);
     return __real_getaddrinfo(NULL, service ? service : "0", &loopback, found);

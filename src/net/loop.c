@@ -1,3 +1,6 @@
+/* A turn polls, takes signals, fires urgent timers, calls the descriptors that are ready, and fires
+ * all timers. Watchers and timers are linked lists through their owners' structs: "next" is the
+ * loop's. A callback may add and remove any of them. */
 #include "net/loop.h"
 
 #include "base/mem.h"
@@ -18,15 +21,15 @@ struct loop {
     struct loop_owned *owned;
     struct pollfd *polls;    /* this turn's, made anew each turn */
     struct loop_io **polled; /* whose they are; NULL when removed during the turn */
-    size_t polled_count;
-    size_t room;
+    size_t polled_count;     /* 0 when they have been called */
+    size_t room;             /* of both lists */
     int signal_fd;
     int timer_fd;        /* -1 until a timer has to be waited for */
     struct moment armed; /* the time of timer_fd; never too late, perhaps too early */
     struct moment now;
     bool stopped;
     void (*caught)(void *owner, int signo);
-    void *owner;
+    void *owner; /* of "caught" */
 };
 
 struct loop *loop_new(void)
@@ -145,10 +148,11 @@ void loop_stop(struct loop *loop)
     loop->stopped = true;
 }
 
-/* Makes room for so many descriptors. -1: there is no memory; the loop stays as it was. */
+/* Makes room for so many descriptors in a turn. -1 with errno: there is no memory; the loop stays as
+ * it was. */
 static int make_room(struct loop *loop, size_t count)
 {
-    size_t room = count + 6;
+    size_t room = count + 6; /* a few more, so that it seldom grows */
     void *grown;
 
     if (count <= loop->room)
@@ -165,28 +169,31 @@ static int make_room(struct loop *loop, size_t count)
     return 0;
 }
 
-/* Makes timer_fd wake no later than the first timer. One that would wake earlier is not set anew:
- * leases are extended and time-outs taken back far more often than they come. A timer that is due
- * "never" is there to have the descriptor made while there is nothing to lose yet. */
+/* Makes timer_fd wake no later than the first timer; perhaps earlier. -1 with errno. */
 static int set_alarm(struct loop *loop)
 {
     const struct loop_timer *first = loop->timers;
-    bool spent = moment_reached(loop->armed, loop->now);
+    bool is_spent = moment_reached(loop->armed, loop->now); /* it has gone off */
 
+    /* Also for a timer that is due "never": it is there to have the descriptor made while there is
+     * nothing to lose yet. */
     if (first && loop->timer_fd < 0) {
         loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
         if (loop->timer_fd < 0)
             return -1;
     }
-    if (loop->timer_fd < 0 || (!spent && (!first || first->due.ns >= loop->armed.ns)))
+    /* An alarm that is too early stays: leases are extended and time-outs taken back far more often
+     * than they come. */
+    bool is_early_enough = !first || first->due.ns >= loop->armed.ns;
+    if (loop->timer_fd < 0 || (!is_spent && is_early_enough))
         return 0;
     loop->armed = first ? first->due : MOMENT_NEVER;
     return moment_alarm(loop->timer_fd, loop->armed);
 }
 
-/* Polls until a signal, the alarm of the first timer, or a descriptor; not at all if a timer is
- * due. Afterwards loop->polls and loop->polled name what is ready; polled_count is 0 if a
- * signal has interrupted the wait. -1: errno says why. */
+/* Polls until a signal, the alarm of the first timer, or a descriptor; without a wait if a timer is
+ * due. Then loop->polls and loop->polled say what is ready; polled_count is 0 if the poll was
+ * interrupted. Returns 0; -1 with errno. */
 static int wait_for_something(struct loop *loop)
 {
     size_t n = 0;
@@ -214,13 +221,14 @@ static int wait_for_something(struct loop *loop)
     return 0;
 }
 
-/* Takes all signals that have come, except those that the process ignores or has sent itself
- * by a limit. */
+/* Reads all signals that have come, until loop_stop(), and hands them to the owner, except those
+ * that the process ignores or has sent itself by a limit. */
 static void take_signals(struct loop *loop)
 {
     struct signalfd_siginfo infos[8];
     ssize_t got = (ssize_t)sizeof infos;
 
+    /* While all of "infos" was filled, there may be more. */
     while (got == (ssize_t)sizeof infos && !loop->stopped) {
         got = read(loop->signal_fd, infos, sizeof infos);
         for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0] && !loop->stopped; i++) {
@@ -228,12 +236,12 @@ static void take_signals(struct loop *loop)
             int signo = (int)info->ssi_signo;
             struct sigaction action;
             /* A blocked signal arrives on a signalfd even if it is ignored. */
-            bool ignored = sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+            bool is_ignored = sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
             /* This process has come to a limit of its own: a message to a file that must not
              * grow fails, and that is all. */
-            bool limit = (signo == SIGXFSZ && info->ssi_pid == (uint32_t)getpid()) ||
-                         (signo == SIGXCPU && info->ssi_code == SI_KERNEL);
-            if (!ignored && !limit)
+            bool is_limit = (signo == SIGXFSZ && info->ssi_pid == (uint32_t)getpid()) ||
+                            (signo == SIGXCPU && info->ssi_code == SI_KERNEL);
+            if (!is_ignored && !is_limit)
                 loop->caught(loop->owner, signo);
         }
     }
@@ -241,10 +249,11 @@ static void take_signals(struct loop *loop)
 
 enum timers { URGENT_TIMERS, ALL_TIMERS };
 
-/* Fires the timers that are due, at most as many as there are now: a timer armed for "now" again
- * and again must not keep the rest from their turn. */
+/* Fires the timers that are due, the earliest first, until loop_stop(). */
 static void fire_timers(struct loop *loop, enum timers which)
 {
+    /* At most as many as there are now: a timer armed for "now" again and again must not keep the
+     * rest from their turn. */
     size_t most = 0;
     struct loop_timer *timer;
 
@@ -285,6 +294,7 @@ int loop_run(struct loop *loop)
     return 0;
 }
 
+/* For loop_run_for(): the time is over. */
 static void end_run(struct loop_timer *timer)
 {
     loop_stop(timer->owner);
@@ -296,7 +306,7 @@ int loop_run_for(struct loop *loop, int64_t ns)
 
     loop_arm(loop, &timer, moment_plus(moment_now(), ns));
     int result = loop_run(loop);
-    bool early = timer.armed;
+    bool was_stopped = timer.armed; /* before it has fired */
     loop_disarm(loop, &timer);
-    return result < 0 ? result : early;
+    return result < 0 ? result : was_stopped;
 }

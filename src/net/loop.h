@@ -40,18 +40,21 @@ struct loop_owned {
 };
 
 struct loop *loop_new(void);
-/* Discards what it owns. */
+/* Discards what it owns. NULL: harmless. */
 void loop_free(struct loop *loop);
 
+/* Has the loop discard the thing when it is freed; or not any more. */
 void loop_own(struct loop *loop, struct loop_owned *owned);
 void loop_disown(struct loop *loop, struct loop_owned *owned);
 
 /* Watches the descriptor from now on. The loop refers to "io" until loop_remove(). */
 void loop_add(struct loop *loop, struct loop_io *io);
+/* Harmless if it is not watched. */
 void loop_remove(struct loop *loop, struct loop_io *io);
 
 /* Calls timer->fire once when "due" has come; arming an armed timer moves it. */
 void loop_arm(struct loop *loop, struct loop_timer *timer, struct moment due);
+/* Harmless if it is not armed. */
 void loop_disarm(struct loop *loop, struct loop_timer *timer);
 
 /* Reads the signals of "set" (blocked by the caller) and hands each to "caught", unless it is
@@ -65,7 +68,8 @@ struct moment loop_now(const struct loop *loop);
 
 /* Runs turns until loop_stop(); -1 with errno if the kernel refuses to wait. */
 int loop_run(struct loop *loop);
-/* The same for so many ns at most; 0: what is due, such as the end of a connection. Returns 0 when
- * the time is over, 1 after loop_stop(), or -1. */
+/* Runs turns for so many ns at most; 0: what is due, such as the end of a connection. Returns 0
+ * when the time is over, 1 after loop_stop(), or -1 with errno. */
 int loop_run_for(struct loop *loop, int64_t ns);
+/* Has loop_run() return, after the callback that has called this. */
 void loop_stop(struct loop *loop);

@@ -1,3 +1,5 @@
+/* Looks up a name by a helper process, which is given a question and returns a finding: both are
+ * plain bytes between the two processes. */
 #include "net/resolve.h"
 #include "os/helper_process.h"
 
@@ -19,7 +21,7 @@ struct question {
 };
 
 struct finding {
-    int count;
+    int count; /* as of resolver_done */
     char fault[128];
     struct endpoint found[RESOLVE_MAX];
 };
@@ -35,14 +37,15 @@ bool host_is_name(const char *text)
 
     do {
         size_t length = strspn(label, LETTERS);
-        bool ends = label[length] == '\0';
+        bool is_last = label[length] == '\0';
         if (length == 0 || length > LABEL_LENGTH_MAX || label[0] == '-' ||
-            label[length - 1] == '-' || (!ends && label[length] != '.'))
+            label[length - 1] == '-' || (!is_last && label[length] != '.'))
             return false;
-        label += length + !ends;
+        label += length + !is_last; /* and past the '.' */
     } while (*label);
     size_t length = (size_t)(label - text);
-    return length - (label[-1] == '.') <= NAME_LENGTH_MAX;
+    bool has_last_dot = label[-1] == '.';
+    return length - has_last_dot <= NAME_LENGTH_MAX;
 }
 
 bool host_is_address(const char *text)
@@ -77,12 +80,12 @@ bool resolve_path(const char *path, struct endpoint *found)
     return true;
 }
 
-/* Looks up the name, in a process of its own, as that may block. finding: what the asker gets; a
- * count of -1: the name does not exist. */
-static void look_up(const void *asked, void *found_here)
+/* Looks up the name of a question, in the helper process, as that may block. Fills the finding,
+ * which is all zero. */
+static void look_up(const void *asked, void *answer)
 {
     const struct question *question = asked;
-    struct finding *finding = found_here;
+    struct finding *finding = answer;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list = NULL;
     char service[16];
@@ -103,15 +106,16 @@ static void look_up(const void *asked, void *found_here)
     freeaddrinfo(list);
 }
 
-/* The lookup has ended. found: NULL where its process ended without an answer. The addresses found
- * before stay where there are no new ones. */
-static void found_out(void *owner, const void *found)
+/* For the helper process: takes the finding of a look-up, and tells the owner. answer: NULL: the
+ * process ended without one. The addresses that were found before stay where there are no new
+ * ones. */
+static void take_finding(void *owner, const void *answer)
 {
     struct finding nothing = {0};
-    const struct finding *finding = found ? found : &nothing;
+    const struct finding *finding = answer ? answer : &nothing;
     struct resolver *resolver = owner;
 
-    if (!found)
+    if (!answer)
         snprintf(nothing.fault, sizeof nothing.fault, "looking it up: " HELPER_PROCESS_SILENT);
     resolver_stop(resolver);
     if (finding->count > 0) {
@@ -130,11 +134,11 @@ bool resolver_start(struct resolver *resolver, struct loop *loop, const char *ho
     resolver->done = done;
     resolver->arg = arg;
     if (resolve_numeric(host, port, &numeric.found[0])) {
-        found_out(resolver, &numeric);
+        take_finding(resolver, &numeric);
         return true;
     }
-    resolver->process =
-        helper_process_start(loop, look_up, &question, sizeof(struct finding), found_out, resolver);
+    resolver->process = helper_process_start(loop, look_up, &question, sizeof(struct finding),
+                                             take_finding, resolver);
     return resolver->process;
 }
 

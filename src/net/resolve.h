@@ -15,28 +15,29 @@ struct endpoint {
     socklen_t length;
 };
 
+/* Whether both are the same address and port, or path. */
 bool endpoint_is_same(const struct endpoint *one, const struct endpoint *other);
 
-/* A name by RFC 1123, with '_' as a letter; a '.' may end it. Numbers with dots between them are a
- * name, too. */
+/* Whether the text can be a host's name by RFC 1123, with '_' as a letter; a '.' may end it.
+ * Numbers with dots between them are a name, too. */
 bool host_is_name(const char *text);
-/* An IPv4 or IPv6 address, without brackets and zone. */
+/* Whether the text is an IPv4 or IPv6 address, without brackets and zone. */
 bool host_is_address(const char *text);
 
-/* A numeric address, at once. False if "host" is a name. */
+/* Makes an endpoint of a numeric address, at once. False if "host" is not one, as a name is. */
 bool resolve_numeric(const char *host, int port, struct endpoint *found);
-/* A Unix socket's path. False if it is too long for one. */
+/* Makes an endpoint of a Unix socket's path. False if it is too long for one. */
 bool resolve_path(const char *path, struct endpoint *found);
 
-/* count: of the addresses; 0 with the resolver's message in "fault" where it did not succeed, -1
- * where there is no such name. */
+/* The end of a look-up. count: of the addresses that were found; 0: it did not succeed, and -1:
+ * there is no such name, both with the C library's message in "fault". */
 typedef void resolver_done(void *arg, int count, const char *fault);
 
-/* The addresses of a host. All zero: it knows none, and looks nothing up. */
+/* Looks up the addresses of a host, and keeps them. All zero: it knows none, and is idle. */
 struct resolver {
     struct endpoint found[RESOLVE_MAX]; /* kept where a look-up does not succeed */
     int count;
-    struct helper_process *process;
+    struct helper_process *process; /* of the look-up; NULL: none is under way */
     resolver_done *done;
     void *arg;
 };

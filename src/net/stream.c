@@ -1,5 +1,6 @@
 /* Carries the bytes of one connection, and tells its owner what has come and why it ended. It reads
- * the socket and the clock of the loop; a fault is worded here, where it is known. */
+ * the socket and the clock of the loop; a fault is worded here, where it is known. A callback may
+ * close the stream, or begin another connection: "generation" tells that to whoever called it. */
 #include "net/stream.h"
 #include "base/jitter.h"
 #include "base/mem.h"
@@ -22,7 +23,7 @@ struct stream {
     struct loop_io io; /* fd -1 while closed */
     bool connecting;
     struct endpoint to;
-    struct loop_timer again; /* armed while the server's queue of new connections is full, or while
+    struct loop_timer timer; /* armed while the server's queue of new connections is full, or while
                               * the connection is ending */
     struct tls_session *tls; /* NULL: plain */
     bool in_handshake;       /* connected, but TLS is not yet agreed on */
@@ -33,9 +34,9 @@ struct stream {
     enum stream_language language;
     bool ending;         /* the other end has closed it unheard, and may reset it yet */
     bool reset;          /* the other end has reset it */
-    unsigned generation; /* counts closes: a callback may end what is being read */
-    struct strbuf out;
-    size_t out_sent;
+    unsigned generation; /* counts closes */
+    struct strbuf out;   /* bytes to send */
+    size_t out_sent;     /* the bytes of "out" that were sent */
 };
 
 #define CLOSED "the server closed the connection"
@@ -59,7 +60,7 @@ struct stream *stream_new(struct loop *loop, const struct stream_events *events,
     stream->events = events;
     stream->arg = arg;
     stream->io = (struct loop_io){.fd = -1, .ready = handle_events, .owner = stream};
-    stream->again = (struct loop_timer){.fire = on_due, .owner = stream};
+    stream->timer = (struct loop_timer){.fire = on_due, .owner = stream};
     return stream;
 }
 
@@ -75,7 +76,7 @@ void stream_close(struct stream *stream)
     if (stream->io.fd < 0)
         return;
     loop_remove(stream->loop, &stream->io);
-    loop_disarm(stream->loop, &stream->again);
+    loop_disarm(stream->loop, &stream->timer);
     close(stream->io.fd);
     stream->io.fd = -1;
     stream->generation++;
@@ -85,6 +86,7 @@ void stream_close(struct stream *stream)
     stream->tls = NULL;
 }
 
+/* Ends the connection, and reports why. */
 static void break_off(struct stream *stream, const char *why)
 {
     stream_close(stream);
@@ -104,9 +106,9 @@ void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
         tls_session_expiry(stream->tls, expiry);
 }
 
-/* Ends the connection, and reports why. The connection has ended. Where the server has never said a
- * word, the two may not speak the same language. */
-static void report_end(struct stream *stream, const char *why)
+/* Breaks off, as break_off() does, where the other end has ended the connection: with a guess why,
+ * if it has never made sense. */
+static void break_off_ended(struct stream *stream, const char *why)
 {
     const char *guess = stream->made_sense_before ? NULL
                         : stream->tls             ? tls_guess_refusal(stream->tls)
@@ -121,8 +123,7 @@ static void report_end(struct stream *stream, const char *why)
     break_off(stream, text);
 }
 
-/* Starts to connect; false with errno if that failed. A Unix socket with a full queue says EAGAIN,
- * and nothing but another attempt would find out when there is room. */
+/* Starts to connect, or arms the timer for another attempt; false with errno if that failed. */
 static bool start_to_connect(struct stream *stream)
 {
     struct moment now = loop_now(stream->loop);
@@ -131,15 +132,15 @@ static bool start_to_connect(struct stream *stream)
             0 ||
         errno == EINPROGRESS)
         loop_add(stream->loop, &stream->io);
-    else if (errno == EAGAIN)
-        loop_arm(stream->loop, &stream->again,
+    else if (errno == EAGAIN) /* the queue of a Unix socket is full, and no event tells of room */
+        loop_arm(stream->loop, &stream->timer,
                  moment_plus(now, jitter_spread(CROWDED_NS, CROWDED_SPREAD_NS)));
     else
         return false;
     return true;
 }
 
-/* The error that the socket has had, which it then forgets; 0: none. */
+/* The error that the socket has had, an errno, which it then forgets; 0: none. */
 static int fault_of(const struct stream *stream)
 {
     int fault = 0;
@@ -149,21 +150,21 @@ static int fault_of(const struct stream *stream)
     return fault;
 }
 
-/* Reports the end of a stream that the other end has closed unheard, and whether it has reset it
- * since; or connects, where that had to wait for the loop. */
+/* For the timer: breaks off a connection that the other end has closed unheard, and may have reset
+ * since; or tries anew to connect. */
 static void on_due(struct loop_timer *timer)
 {
     struct stream *stream = timer->owner;
 
     if (stream->ending) {
         stream->reset |= fault_of(stream) != 0;
-        report_end(stream, CLOSED);
+        break_off_ended(stream, CLOSED);
     } else if (!start_to_connect(stream)) {
         break_off(stream, strerror(errno));
     }
 }
 
-/* Sets the stream back, for a new connection over fd. */
+/* Sets the stream back for a new connection over fd, which is going to be connected. */
 static void begin_stream(struct stream *stream, int fd)
 {
     stream->io.fd = fd;
@@ -213,7 +214,7 @@ int stream_adopt(struct stream *stream, int fd)
     return 0;
 }
 
-/* Sends what it can; false with errno if the connection is broken. */
+/* Sends what the socket takes of the queue; false with errno if the connection is broken. */
 static bool send_queued(struct stream *stream)
 {
     bool sound = true;
@@ -236,7 +237,8 @@ static bool send_queued(struct stream *stream)
     return sound;
 }
 
-/* Sends what TLS has to say; false with errno if the connection is broken. */
+/* Queues what TLS has to say, and sends what the socket takes; false with errno if the connection
+ * is broken. */
 static bool send_tls(struct stream *stream)
 {
     char bytes[4096];
@@ -247,8 +249,8 @@ static bool send_tls(struct stream *stream)
     return send_queued(stream);
 }
 
-/* Sends at once what it can. A failure is reported from the loop, where the next attempt to send
- * meets it again: no caller wants to be called back before this returned. */
+/* A failure is reported from the loop, where the next attempt to send meets it again: no caller
+ * wants to be called back before this returned. */
 void stream_send(struct stream *stream, const char *bytes, size_t size)
 {
     if (!stream->tls) {
@@ -257,13 +259,12 @@ void stream_send(struct stream *stream, const char *bytes, size_t size)
             send_queued(stream);
     } else if (tls_write(stream->tls, bytes, size)) {
         send_tls(stream);
-    } else {
+    } else { /* the session is broken: the loop finds the end of the connection */
         shutdown(stream->io.fd, SHUT_RDWR);
     }
 }
 
-/* Continues the handshake; all that it says goes out, also to tell the server why it failed. Our
- * last words of it leave together with the first ones of the caller. */
+/* Continues the handshake with what has come, and reports when it is over, or has failed. */
 static void shake_hands(struct stream *stream)
 {
     unsigned generation = stream->generation;
@@ -277,13 +278,15 @@ static void shake_hands(struct stream *stream)
         if (stream->generation != generation)
             return;
     }
+    /* Behind that call, so that our last words of the handshake leave together with the first ones
+     * of the owner. After a failure they tell the server why. */
     bool sent = send_tls(stream);
     if (state == TLS_FAILED && tls_hears_plain(stream->tls))
         stream->language = STREAM_PLAIN;
     if (state == TLS_FAILED)
         stream_refuse(stream, fault);
     else if (state == TLS_CLOSED || !sent)
-        report_end(stream, sent ? CLOSED : strerror(errno));
+        break_off_ended(stream, sent ? CLOSED : strerror(errno));
 }
 
 void stream_secure(struct stream *stream, struct tls *tls, const char *host)
@@ -293,7 +296,8 @@ void stream_secure(struct stream *stream, struct tls *tls, const char *host)
     shake_hands(stream);
 }
 
-/* The attempt to connect has ended, in one way or the other. */
+/* Takes the end of an attempt to connect, a success or a failure, and reports it; over TLS, the
+ * handshake begins. */
 static void finish_connect(struct stream *stream)
 {
     int fault = fault_of(stream);
@@ -311,8 +315,9 @@ static void finish_connect(struct stream *stream)
         stream->events->connected(stream->arg);
 }
 
-/* Continues TLS after bytes have come in, and hands out what it decrypts. Inlined, its buffers
- * would be on the stack of every connection, and each page of it makes a short run 3 us longer. */
+/* Continues TLS after bytes have come in: the handshake, and then hands out what it decrypts.
+ * Inlined, its buffers would be on the stack of every connection, and each page of it makes a short
+ * run 3 us longer. */
 __attribute__((noinline)) static void decrypt_received(struct stream *stream)
 {
     char buffer[16384], fault[160];
@@ -339,12 +344,14 @@ __attribute__((noinline)) static void decrypt_received(struct stream *stream)
         else if (state == TLS_FAILED)
             break_off(stream, fault);
         else
-            report_end(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
+            break_off_ended(stream, state == TLS_CLOSED ? CLOSED : strerror(error));
     }
 }
 
-/* Takes what the socket has. Bytes may have come, or the end, or the first words of a server that
- * speaks TLS. */
+/* A server of TLS answers to anything else with an alert, of a version 3.x. */
+enum { TLS_ALERT = 21, TLS_MAJOR_VERSION = 3 };
+
+/* Takes what the socket has: bytes, which are handed out, or the end of the connection. */
 static void receive_bytes(struct stream *stream)
 {
     char buffer[4096]; /* few answers are longer */
@@ -358,14 +365,15 @@ static void receive_bytes(struct stream *stream)
          * (ZooKeeper does, where it is full): only the reset tells that nothing was read. */
         loop_remove(stream->loop, &stream->io);
         stream->ending = true;
-        loop_arm(stream->loop, &stream->again, moment_plus(loop_now(stream->loop), RESET_NS));
+        loop_arm(stream->loop, &stream->timer, moment_plus(loop_now(stream->loop), RESET_NS));
         return;
     }
     if (n <= 0) {
-        report_end(stream, n < 0 ? strerror(errno) : CLOSED);
+        break_off_ended(stream, n < 0 ? strerror(errno) : CLOSED);
         return;
     }
-    if (!stream->tls && !stream->made_sense && n > 1 && buffer[0] == 21 && buffer[1] == 3) {
+    bool is_alert = n > 1 && buffer[0] == TLS_ALERT && buffer[1] == TLS_MAJOR_VERSION;
+    if (!stream->tls && !stream->made_sense && is_alert) {
         stream->language = STREAM_TLS;
         stream_refuse(stream, "what answers there speaks TLS");
         return;
@@ -378,8 +386,7 @@ static void receive_bytes(struct stream *stream)
     }
 }
 
-/* Sends and receives. The socket is ready. Whatever is called back may close the stream or begin
- * another connection: "generation" tells that. */
+/* For the loop: the socket is ready. Connects, sends and receives. */
 static void handle_events(struct loop_io *io, int events)
 {
     struct stream *stream = io->owner;
@@ -396,7 +403,7 @@ static void handle_events(struct loop_io *io, int events)
         stream->reset = fault == EPIPE || fault == ECONNRESET;
         receive_bytes(stream);
         if (stream->generation == generation && !stream->ending)
-            report_end(stream, strerror(fault));
+            break_off_ended(stream, strerror(fault));
         return;
     }
     if (events & (LOOP_READ | LOOP_GONE))
@@ -410,9 +417,9 @@ bool stream_is_foreign(const struct stream *stream)
 
 enum stream_language stream_language(const struct stream *stream)
 {
-    bool overdue = stream->io.fd >= 0 && stream->in_handshake && !stream->connecting;
+    bool waits_for_tls = stream->io.fd >= 0 && stream->in_handshake && !stream->connecting;
 
-    return overdue ? STREAM_PLAIN : stream->language;
+    return waits_for_tls ? STREAM_PLAIN : stream->language;
 }
 
 bool stream_was_reset(const struct stream *stream)
@@ -423,7 +430,7 @@ bool stream_was_reset(const struct stream *stream)
 const char *stream_overdue(const struct stream *stream)
 {
     return stream->ending         ? CLOSED
-           : stream->again.armed  ? "its queue of new connections is full"
+           : stream->timer.armed  ? "its queue of new connections is full"
            : stream->connecting   ? "connecting timed out"
            : stream->in_handshake ? "no answer to TLS in time; is it a server without?"
                                   : "no answer in time";

@@ -35,8 +35,8 @@ int stream_open(struct stream *stream, const struct endpoint *to, struct tls *tl
 /* Starts with a copy of "fd", a socket that is connected to a program of this host; fd stays the
  * caller's. "connected" follows, or "broken", as above. -1 with errno. */
 int stream_adopt(struct stream *stream, int fd);
-/* A plain connection continues over TLS, with what the other end says next: "connected" comes once
- * more, or "broken". */
+/* Has a plain connection continue over TLS, with what the other end says next: "connected" comes
+ * once more, or "broken". */
 void stream_secure(struct stream *stream, struct tls *tls, const char *host);
 /* Drops the connection and what was queued. Harmless if it is closed. */
 void stream_close(struct stream *stream);
@@ -44,19 +44,22 @@ void stream_close(struct stream *stream);
 /* Sends bytes, at once or later. The connection must be open. */
 void stream_send(struct stream *stream, const char *bytes, size_t size);
 
-/* The other end has said something that makes sense: where it ends the connection later, that is no
- * matter of the language. */
+/* Notes that the other end has said something that makes sense: where it ends the connection later,
+ * the language is not the reason. */
 void stream_trust(struct stream *stream);
-/* The other end makes no sense, and will not: "broken" with that reason. */
+/* Ends the connection, as the other end makes no sense, and will not: "broken" comes with that
+ * reason. */
 void stream_refuse(struct stream *stream, const char *why);
 /* Whether it broke because the other end speaks something else, or is not to be trusted: trying
  * again is of no use. */
 bool stream_is_foreign(const struct stream *stream);
 
-/* While it is connected; see tls.h. */
+/* Fills in which certificate of the connection ought to be renewed first (tls.h), while it is
+ * connected; all zero: it has none, being plain. */
 void stream_expiry(const struct stream *stream, struct tls_expiry *expiry);
 
-/* After it broke, or while it is overdue. */
+/* The protocol that the other end seems to speak, after the connection broke, or while it is
+ * overdue. */
 enum stream_language stream_language(const struct stream *stream);
 /* Whether it broke because the other end has reset it. */
 bool stream_was_reset(const struct stream *stream);

@@ -1,6 +1,7 @@
-/* Encrypts and decrypts the bytes of a connection by OpenSSL, and words what it refuses. It reads
- * the files of the options and the system's certificates. To add a function of OpenSSL, edit
- * net/tls_library. */
+/* Encrypts and decrypts the bytes of a connection by OpenSSL, and words what it refuses. A context
+ * (SSL_CTX) has what is the same for all sessions: whom to trust, and our certificate. It reads the
+ * files of the options and the system's certificates, which are in directories or in a bundle, one
+ * file with all. To add a function of OpenSSL, edit net/tls_library. */
 #include "net/tls.h"
 
 #include <errno.h>
@@ -25,8 +26,8 @@ static struct tls_library openssl; /* loaded with the first struct tls */
 struct tls {
     struct tls_options options;
     SSL_CTX *context;
-    bool complete; /* all that the system trusts was read, or --tls-ca counts instead */
-    bool reread; /* before the next session: one came to nothing, and the files may have changed */
+    bool has_all; /* all that the system trusts was read, or --tls-ca counts instead */
+    bool reread;  /* before the next session: one came to nothing, and the files may have changed */
 };
 
 struct tls_session {
@@ -42,7 +43,7 @@ struct tls_session {
 
 /* -- OpenSSL's configuration on this host ------------------------------------------------------ */
 
-/* Words what is wrong with OpenSSL's configuration. */
+/* Fills "fault" with the name of OpenSSL's configuration, and what is wrong with it. */
 static void explain_policy(const char *why, char *fault, size_t size)
 {
     char *file = openssl.CONF_get1_default_config_file();
@@ -52,9 +53,9 @@ static void explain_policy(const char *why, char *fault, size_t size)
 }
 
 /* Starts OpenSSL, but leaves out what a short run would pay for and not use: the texts of errors
- * that are not those of TLS, and, unless "ciphers", those for keys with a passphrase. strictness:
- * CONF_MFLAGS_…, as OpenSSL would by itself continue without a configuration that it cannot read or
- * does not understand. */
+ * that are not those of TLS, and, unless "ciphers" asks for them, the ciphers for keys with a
+ * passphrase. strictness: CONF_MFLAGS_…, as OpenSSL would by itself continue without a
+ * configuration that it cannot read or does not understand. Returns whether it has started. */
 static bool start_library(bool ciphers, unsigned long strictness)
 {
     uint64_t options = OPENSSL_INIT_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
@@ -149,14 +150,14 @@ struct pem {
     bool damaged;
 };
 
-/* Begins with the file, which has a text and stays as long. */
+/* Begins to read the text of the file, which stays until pem_end(). */
 static void pem_begin(struct pem *pem, const struct tls_file *file)
 {
     *pem = (struct pem){mem_checked(openssl.BIO_new_mem_buf(file->text, (int)file->size)), false};
 }
 
-/* Gives OpenSSL no passphrase. A key with a passphrase would have OpenSSL ask for it on the
- * terminal. */
+/* For OpenSSL, which would ask for the passphrase of a key on the terminal: gives it none. *asked,
+ * a bool: a passphrase was wanted; may be NULL. Returns -1: it failed. */
 static int no_passphrase(char *buffer, int size, int writing, void *asked)
 {
     (void)buffer;
@@ -204,18 +205,21 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-/* The bundle is read where the directories were not enough: a hundred and more certificates, which
- * takes ten times as long as all the rest of a run. The handshake then pauses until it is
- * continued, and calls this once more. *arg, a bool: the bundle was read already. */
+/* For OpenSSL: verifies the server's certificate in a handshake. Returns 1: it is trusted, and for
+ * the host; else 0 or less, with the reason in "verified". If the system's
+ * directories are not enough, reads the bundle, has the handshake pause, and is called once more when that
+ * is continued. *arg, the bool has_all: there is no bundle left to read. */
 static int verify_certificate(X509_STORE_CTX *verified, void *arg)
 {
-    bool *complete = arg;
+    bool *has_all = arg;
     SSL *ssl =
         openssl.X509_STORE_CTX_get_ex_data(verified, openssl.SSL_get_ex_data_X509_STORE_CTX_idx());
     int verdict = openssl.X509_verify_cert(verified);
 
-    if (verdict <= 0 && !*complete) {
-        *complete = true;
+    /* A bundle has a hundred and more certificates: reading it takes ten times as long as all the
+     * rest of a run. */
+    if (verdict <= 0 && !*has_all) {
+        *has_all = true;
         SSL_CTX *context = openssl.SSL_get_SSL_CTX(ssl);
         const char *bundle = ca_bundle_find();
         if (is_set("SSL_CERT_FILE") || !bundle)
@@ -235,14 +239,14 @@ static int verify_certificate(X509_STORE_CTX *verified, void *arg)
     return verdict;
 }
 
-/* Has a context verify by "ca"; without a path in it: by what the system trusts. NULL, or what is
- * wrong with it. */
-static const char *take_trust(bool *complete, SSL_CTX *context, const struct tls_file *ca)
+/* Has a context verify by "ca"; without a path in it: by what the system trusts. *has_all: as in
+ * struct tls; the context refers to it. Returns NULL, or what is wrong with the file. */
+static const char *take_trust(bool *has_all, SSL_CTX *context, const struct tls_file *ca)
 {
     static const char refused[] = "OpenSSL does not take it";
 
-    *complete = ca->path != NULL;
-    openssl.SSL_CTX_set_cert_verify_callback(context, verify_certificate, complete);
+    *has_all = ca->path != NULL;
+    openssl.SSL_CTX_set_cert_verify_callback(context, verify_certificate, has_all);
     if (!ca->path) { /* directories have a file for each certificate, found by name when wanted */
         bool taken = openssl.SSL_CTX_set_default_verify_dir(context) == 1;
         for (const char *const *one = directories; *one && !is_set("SSL_CERT_DIR"); one++)
@@ -274,8 +278,7 @@ static const char *take_trust(bool *complete, SSL_CTX *context, const struct tls
 
 /* -- a context --------------------------------------------------------------------------------- */
 
-/* Says what is wrong, and in which file; that has no path where the system's certificates are
- * meant. */
+/* The file that is wrong, and why. It has no path where the system's certificates are meant. */
 struct refusal {
     const struct tls_file *file;
     const char *why; /* NULL: nothing */
@@ -294,14 +297,15 @@ static const char *take_key(SSL_CTX *context, const struct tls_file *file)
     if (!key)
         return locked ? "a private key with a passphrase is not supported"
                       : "no private key can be read";
-    /* One of another kind is taken, and found out only when all is there. */
+    /* OpenSSL takes a key of another kind than the certificate's, and finds out by the check. */
     bool fits = openssl.SSL_CTX_use_PrivateKey(context, key) == 1 &&
                 openssl.SSL_CTX_check_private_key(context) == 1;
     openssl.EVP_PKEY_free(key);
     return fits ? NULL : "the private key is not that of the certificate";
 }
 
-/* Takes the certificates that sign ours. */
+/* Takes the certificates that sign ours: those behind it in its file. False: one is damaged, or
+ * OpenSSL does not take it. */
 static bool take_chain(SSL_CTX *context, struct pem *pem)
 {
     X509 *next;
@@ -335,14 +339,13 @@ static const char *take_certificate(SSL_CTX *context, const struct tls_file *fil
     return wrong;
 }
 
-/* Gives the context the files of the options. *complete: see take_trust(). Returns which file is
- * refused, and why; NULL: none is. */
-static struct refusal take_files(SSL_CTX *context, const struct tls_options *options,
-                                 bool *complete)
+/* Gives the context the files of the options. *has_all: see take_trust(). Returns which file is
+ * refused, and why; why NULL: none is. */
+static struct refusal take_files(SSL_CTX *context, const struct tls_options *options, bool *has_all)
 {
     const struct tls_file *ca = &options->ca, *cert = &options->cert;
     const struct tls_file *key = options->key.path ? &options->key : cert;
-    const char *why = take_trust(complete, context, ca);
+    const char *why = take_trust(has_all, context, ca);
 
     if (why || !cert->path)
         return (struct refusal){ca, why};
@@ -351,10 +354,10 @@ static struct refusal take_files(SSL_CTX *context, const struct tls_options *opt
     return (struct refusal){key, take_key(context, key)};
 }
 
-/* Makes a context under the policy, of the contents of the files. "complete" is filled, and
- * borrowed for as long as the context lives. NULL with a message in "fault", and *status that of
- * the file that is the reason, or as it was. */
-static SSL_CTX *make_context(const struct tls_options *options, bool *complete, int *status,
+/* Makes a context under OpenSSL's configuration, of the contents of the files. *has_all is set, and
+ * borrowed for as long as the context lives. NULL with a message in "fault"; *status: the exit
+ * status of the file that is the reason, or as it was. */
+static SSL_CTX *make_context(const struct tls_options *options, bool *has_all, int *status,
                              char *fault, size_t size)
 {
     SSL_CTX *context = new_context(fault, size);
@@ -363,7 +366,7 @@ static SSL_CTX *make_context(const struct tls_options *options, bool *complete, 
         return NULL;
     openssl.SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
     openssl.SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-    struct refusal refusal = take_files(context, options, complete);
+    struct refusal refusal = take_files(context, options, has_all);
     if (!refusal.why)
         return context;
     const struct tls_file *file = refusal.file;
@@ -377,7 +380,8 @@ static SSL_CTX *make_context(const struct tls_options *options, bool *complete, 
     return NULL;
 }
 
-/* Puts into *now what is in the file by now; "fresh" is what that lives in. */
+/* Reads the file anew, if it can be: its content is in *now, and lives in *fresh. False: it cannot
+ * be read any more. */
 static bool read_again(struct tls_file *now, struct file *fresh)
 {
     static const struct file_options options = {
@@ -393,19 +397,20 @@ static bool read_again(struct tls_file *now, struct file *fresh)
     return true;
 }
 
-/* Trusts and shows what is in the files now; where they make no sense, what was in them before. */
+/* Has further sessions trust and show what is in the files now; where they make no sense, what was
+ * in them before. */
 static void reload_files(struct tls *tls)
 {
     struct tls_options now = tls->options;
     struct file ca = {0}, cert = {0}, key = {0};
-    bool before = tls->complete;
+    bool had_all = tls->has_all;
     SSL_CTX *context = NULL;
     char fault[256];
     int status;
 
     tls->reread = false;
     if (read_again(&now.ca, &ca) && read_again(&now.cert, &cert) && read_again(&now.key, &key))
-        context = make_context(&now, &tls->complete, &status, fault, sizeof fault);
+        context = make_context(&now, &tls->has_all, &status, fault, sizeof fault);
     file_wipe(&ca);
     file_wipe(&cert);
     file_wipe(&key);
@@ -413,7 +418,7 @@ static void reload_files(struct tls *tls)
         openssl.SSL_CTX_free(tls->context);
         tls->context = context;
     } else {
-        tls->complete = before;
+        tls->has_all = had_all;
     }
 }
 
@@ -426,7 +431,7 @@ struct tls *tls_new(const struct tls_options *options, char *fault, size_t size)
     if (!tls_library_load(&openssl, fault, size))
         status = options->library_status;
     else if (load_policy(options->cert.path != NULL, fault, size))
-        tls->context = make_context(options, &tls->complete, &status, fault, size);
+        tls->context = make_context(options, &tls->has_all, &status, fault, size);
     if (tls->context)
         return tls;
     if (options->status)
@@ -445,14 +450,15 @@ void tls_discard(struct tls *tls)
 
 /* -- a session --------------------------------------------------------------------------------- */
 
+/* OpenSSL's words for its latest error. */
 static const char *openssl_reason(void)
 {
     const char *text = openssl.ERR_reason_error_string(openssl.ERR_peek_last_error());
     return text ? text : "unknown reason";
 }
 
-/* Sets whose certificate it has to be. Nothing here may be left out: without a name OpenSSL takes
- * every certificate. */
+/* Sets whose certificate it has to be, a host's name or address. False: no certificate can be for
+ * that. Nothing here may be left out: without a name OpenSSL takes every certificate. */
 static bool expect_name(struct tls_session *session, const char *name)
 {
     X509_VERIFY_PARAM *expected = openssl.SSL_get0_param(session->ssl);
@@ -475,7 +481,8 @@ static bool expect_name(struct tls_session *session, const char *name)
                             session->name) == 1;
 }
 
-/* The server asks for our certificate, whether there is one or not. */
+/* For OpenSSL: notes that the server asks for our certificate, be there one or not. Returns 1:
+ * there is no error. */
 static int on_certificate_request(SSL *ssl, void *arg)
 {
     struct tls_session *session = arg;
@@ -521,7 +528,7 @@ void tls_take(struct tls_session *session, const char *bytes, size_t size)
         mem_refused();
 }
 
-/* Words why the server's certificate was refused. verdict: of X509_verify_cert(). */
+/* Fills "fault" with why the server's certificate was refused. verdict: X509_V_ERR_…. */
 static void explain_certificate(const struct tls_session *session, long verdict, char *fault,
                                 size_t size)
 {
@@ -550,9 +557,8 @@ static void explain_certificate(const struct tls_session *session, long verdict,
     }
 }
 
-/* Guesses that a broken connection was a refusal. With TLS 1.3 a server judges our certificate when
- * we are already done; its alert is lost when it closes a connection that it has not read to the
- * end. */
+/* With TLS 1.3 a server judges our certificate when we are already done; its alert is lost when it
+ * closes a connection that it has not read to the end. */
 const char *tls_guess_refusal(const struct tls_session *session)
 {
     if (session->received || !session->asked)
@@ -567,7 +573,7 @@ bool tls_hears_plain(const struct tls_session *session)
                               session->first > SSL3_RT_APPLICATION_DATA);
 }
 
-/* Tells what a call that returned "result" means. */
+/* Returns what the result of a call of OpenSSL means. TLS_FAILED: why is in "fault". */
 static enum tls_state judge_result(struct tls_session *session, int result, char *fault,
                                    size_t size)
 {
@@ -578,12 +584,13 @@ static enum tls_state judge_result(struct tls_session *session, int result, char
     case SSL_ERROR_ZERO_RETURN: return TLS_CLOSED;
     default: {
         long verdict = openssl.SSL_get_verify_result(session->ssl);
-        bool alert = ERR_GET_REASON(openssl.ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
+        /* The server's last word, "tlsv13 alert certificate required" for example. */
+        bool is_alert = ERR_GET_REASON(openssl.ERR_peek_last_error()) > SSL_AD_REASON_OFFSET;
         if (verdict != X509_V_OK) {
             explain_certificate(session, verdict, fault, size);
         } else if (!session->first || tls_hears_plain(session)) {
             snprintf(fault, size, "TLS: the server there does not speak it");
-        } else if (alert) {
+        } else if (is_alert) {
             const char *text = openssl_reason();
             const char *word = strstr(text, "alert "), *guess = tls_guess_refusal(session);
             snprintf(fault, size, "TLS: the server says: %s%s%s",
@@ -626,7 +633,7 @@ enum tls_state tls_handshake(struct tls_session *session, bool *done, char *faul
 #define DAY_S        86400
 #define RENEWAL_DAYS 14
 
-/* Notes the certificate if it ought to be renewed before the one that is noted. */
+/* Notes the certificate in *expiry if it ought to be renewed before the one that is noted there. */
 static void note_expiry(const X509 *certificate, const char *whose, struct tls_expiry *expiry)
 {
     const ASN1_TIME *begin = openssl.X509_get0_notBefore(certificate);
@@ -635,13 +642,13 @@ static void note_expiry(const X509 *certificate, const char *whose, struct tls_e
 
     if (openssl.ASN1_TIME_diff(&days, &seconds, begin, end) != 1)
         return;
-    int64_t quarter = ((int64_t)days * DAY_S + seconds) / 4, late = RENEWAL_DAYS * DAY_S;
-    if (openssl.ASN1_TIME_diff(&days, &seconds, NULL, end) != 1)
+    int64_t quarter_s = ((int64_t)days * DAY_S + seconds) / 4, weeks_s = RENEWAL_DAYS * DAY_S;
+    if (openssl.ASN1_TIME_diff(&days, &seconds, NULL, end) != 1) /* NULL: from now on */
         return;
-    int64_t left = (int64_t)days * DAY_S + seconds,
-            spare = left - (quarter < late ? quarter : late);
-    if (!expiry->whose || spare < expiry->spare_s)
-        *expiry = (struct tls_expiry){.whose = whose, .left_s = left, .spare_s = spare};
+    int64_t left_s = (int64_t)days * DAY_S + seconds,
+            spare_s = left_s - (quarter_s < weeks_s ? quarter_s : weeks_s);
+    if (!expiry->whose || spare_s < expiry->spare_s)
+        *expiry = (struct tls_expiry){.whose = whose, .left_s = left_s, .spare_s = spare_s};
 }
 
 void tls_session_expiry(const struct tls_session *session, struct tls_expiry *expiry)

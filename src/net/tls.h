@@ -57,9 +57,9 @@ enum tls_state {
     TLS_FAILED, /* why is in "fault" */
 };
 
-/* Takes in bytes that came from the socket. */
+/* Takes in bytes that came from the socket; at least one. */
 void tls_take(struct tls_session *session, const char *bytes, size_t size);
-/* Continues the handshake; *done once it is over and the peer is verified. */
+/* Continues the handshake. *done: it is over and the peer is verified. */
 enum tls_state tls_handshake(struct tls_session *session, bool *done, char *fault, size_t size);
 /* Decrypts what has come in: *got bytes into "bytes", 0: nothing yet. */
 enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, size_t *got,
