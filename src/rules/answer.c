@@ -1,4 +1,9 @@
 /* Reads the replies of the scripts, and believes only what makes sense. It changes only the answer.
+ * A reply is a list: a word, the server's time ("now", ms since 1970), and elements that the head of
+ * each function read_…() names in their order; (3) behind a name says that it takes three of them.
+ * A record is a text that describes a party, a holder or a waiter: numbers, words, and notes of the
+ * form NAME=VALUE behind them (lua/lock.lua).
+ *
  * To add a field of a lock, edit the script that replies, struct lock_view (lock/lock.h), and
  * redis_answer_inspect(). */
 #include "rules/answer.h"
@@ -15,7 +20,7 @@
 
 /* -- the lines of holders and waiters ---------------------------------------------------------- */
 
-/* Takes the next word of a record as a number; false if there is none. */
+/* Takes the next word of a record as a number, and the space behind it. False: it is not one. */
 static bool take_number(const char **text, int64_t *number)
 {
     const char *end = *text;
@@ -39,7 +44,7 @@ static bool take_owner(const char **text, char owner[OWNER_SIZE])
     return true;
 }
 
-/* From one moment of the store to another. */
+/* The ms from one moment of the store to another, between -REDIS_SPAN_MAX and REDIS_SPAN_MAX. */
 static int64_t span_between(int64_t from, int64_t to)
 {
     const int64_t most = REDIS_SPAN_MAX;
@@ -47,16 +52,16 @@ static int64_t span_between(int64_t from, int64_t to)
     return to - from > most ? most : to - from < -most ? -most : to - from;
 }
 
-/* A clock was set back. */
+/* A time that is over by the store's clock; 0 where it is not, as the clock was set back. */
 static int64_t at_least_0(int64_t ms)
 {
     return ms > 0 ? ms : 0;
 }
 
-/* Takes the letter of a mode and the space behind it. */
+/* Takes the letter of a mode and the space behind it. False: it is not one. */
 static bool take_mode(const char **text, enum lock_mode *mode)
 {
-    static const char letters[] = "xsl";
+    static const char letters[] = "xsl"; /* in the order of enum lock_mode */
     const char *letter = **text ? strchr(letters, **text) : NULL;
 
     if (!letter || (*text)[1] != ' ')
@@ -84,6 +89,7 @@ static void read_run_end(const char *notes, size_t length, struct lock_end *end)
     int64_t status = identity_noted(notes, length, LOCK_NOTE_EXIT);
     enum lock_ending how = LOCK_TIMED_OUT;
 
+    /* The endings from this one on have a note each; without any, the run has used the lock. */
     while (how <= LOCK_KILLED && identity_noted(notes, length, redis_endings[how]) <= 0)
         how++;
     end->how = how <= LOCK_KILLED ? how : LOCK_USED;
@@ -94,7 +100,7 @@ static void read_run_end(const char *notes, size_t length, struct lock_end *end)
 }
 
 /* Takes FENCE OWNER SINCE MODE SLOT WHO, of a waiter without FENCE and SLOT. Leaves *text at WHO;
- * *length: of that with the notes behind it. */
+ * *length: of that with the notes behind it. False: a word makes no sense. */
 static bool take_party(const redisReply *record, const char **text, enum role role,
                        struct lock_party *party, size_t *length)
 {
@@ -118,7 +124,8 @@ static bool take_party(const redisReply *record, const char **text, enum role ro
     return true;
 }
 
-/* Reads one, of that time of the server, into a party or a run. */
+/* Reads a record, with times relative to "now", the server's, into a party or a run. False: it
+ * makes no sense. */
 typedef bool read_record(const redisReply *record, int64_t now, void *to);
 
 /* Reads a line "DEADLINE LEASE" and a party, as lock.lua writes it. */
@@ -179,19 +186,19 @@ static void read_take(const char *text, size_t length, struct lock_party *waiter
     waiter->of = (unsigned)of;
 }
 
-/* Reads the note of a priority; 0: there is none. */
+/* The number in the note of a priority, with its sign; 0: there is no such note. */
 static int read_priority(const char *text, size_t length)
 {
     char word[IDENTITY_WORD_MAX + 1];
     int64_t number;
 
     if (!identity_noted_word(text, length, LOCK_NOTE_PRIORITY, word) ||
-        !decimal_parse(word + (*word == '-'), 0, LOCK_PRIORITY_MAX, &number))
+        !decimal_parse(word + (*word == '-'), 0, LOCK_PRIORITY_MAX, &number)) /* behind a '-' */
         return 0;
     return (int)(*word == '-' ? -number : number);
 }
 
-/* Reads DEADLINE and a party. */
+/* Reads a line "DEADLINE" and a party, as waiter.lua writes it. */
 static bool read_waiter(const redisReply *record, int64_t now, void *to)
 {
     const char *text = record->str;
@@ -215,7 +222,7 @@ static bool read_waiter(const redisReply *record, int64_t now, void *to)
 
 /* -- what scripts say -------------------------------------------------------------------------- */
 
-/* The digits behind WORD; NULL if it is something else. */
+/* The digits behind that word in "what"; NULL: it is something else. */
 static const char *limit_behind(const char *word, const char *what)
 {
     size_t length = strlen(word);
@@ -224,10 +231,11 @@ static const char *limit_behind(const char *word, const char *what)
     return *limit && limit[strspn(limit, "0123456789")] == '\0' ? limit : NULL;
 }
 
-/* In front of a version. */
+/* The word of MISFIT in front of a version of rlock. */
 #define MINIMUM "minimum "
 
-/* Reads MISFIT, now, what, which key. */
+/* Reads MISFIT, now, what, which key: words the reason why the request does not fit the lock. "what"
+ * is one of the words below, a word and a limit, or the kind of data that the key holds. */
 static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     static const struct {
@@ -272,7 +280,8 @@ static void read_misfit(const redisReply *reply, struct answer *answer, struct r
 /* In place of a holder: the name of a mirror. */
 #define FOREIGN "foreign "
 
-/* Reads element i as a holder or a waiter. NULL: it is something else. */
+/* Reads element i as a holder or a waiter, by "read", into *party, and returns that. NULL: it is
+ * something else. */
 static const struct lock_party *party_at(const redisReply *reply, size_t i, int64_t now,
                                          read_record *read, struct lock_party *party)
 {
@@ -281,7 +290,9 @@ static const struct lock_party *party_at(const redisReply *reply, size_t i, int6
     return text && *text && read(reply->element[i], now, party) ? party : NULL;
 }
 
-/* From i on: which key, how many holders, ms until the first may be gone, the oldest of them. */
+/* Reads the holders that four elements tell of, from i on: which key, how many holders, ms until
+ * the first may be gone, the oldest of them; or, in its place, the name of a mirror that another
+ * program holds. */
 static void read_holders(const redisReply *reply, size_t i, struct answer *answer,
                          struct redis_extra *extra)
 {
@@ -296,8 +307,8 @@ static void read_holders(const redisReply *reply, size_t i, struct answer *answe
     answer->refused.holder = party_at(reply, i + 3, extra->now_ms, read_holder, &extra->party);
 }
 
-/* Reads an obstacle (4) as the holders. The same; or, if there is no holder, the first in the
- * queue. */
+/* Reads an obstacle, four elements from i on: the holders, as read_holders() does; or, if there are
+ * none, the first waiter in place of the oldest holder. */
 static void read_obstacle(const redisReply *reply, size_t i, struct answer *answer,
                           struct redis_extra *extra)
 {
@@ -308,7 +319,8 @@ static void read_obstacle(const redisReply *reply, size_t i, struct answer *answ
     answer->refused.first = party_at(reply, i + 3, extra->now_ms, read_waiter, &extra->party);
 }
 
-/* Reads a fence that scripts can count on from: a larger one would be damaged data to them. */
+/* Reads a fence: a positive number that scripts can count on from, as a larger one would be damaged
+ * data to them. False: the text (NULL: none) is not one. */
 static bool read_fence(const char *text, uint64_t *fence)
 {
     int64_t number = 0;
@@ -331,7 +343,8 @@ bool redis_answer_grant(const char *text, struct lock_grant *grant)
     return true;
 }
 
-/* Reads the limit in element i, if the reply has that. */
+/* Reads the limit in element i; *limit is 0 where there is none. Returns whether there is one,
+ * which may be 0, too. */
 static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
 {
     int64_t number = reply->elements > i ? redis_reply_whole(reply, i) : -1;
@@ -341,14 +354,15 @@ static bool read_limit(const redisReply *reply, size_t i, unsigned *limit)
     return sound;
 }
 
-/* Reads GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored
- * limit...}. */
+/* Reads GRANTED or RENEWED, now, {fence...}, {slot...}, 2 if one was forgotten, {stored limit...}:
+ * one of each for each key. The fence of a key that is not held is 0. */
 static void read_granted(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const redisReply *fences = redis_reply_list(reply, 2), *slots = redis_reply_list(reply, 3);
     size_t count = fences ? fences->elements : 0;
 
     bool sound = count >= 1 && count <= LOCK_KEYS_MAX && slots && slots->elements == count;
+    /* One that makes no sense makes the whole answer senseless. */
     for (size_t i = 0; sound && i < count; i++) {
         struct lock_grant *grant = &extra->grants[i];
         const char *fence = redis_reply_string(fences, i);
@@ -373,7 +387,8 @@ static void read_granted(const redisReply *reply, struct answer *answer, struct 
     answer->granted.forgotten = redis_reply_says(reply, 4, 2);
 }
 
-/* From i on: the place in the queue, as the next try tells it, its number, whether it is new. */
+/* Reads a place in the queue, three elements from i on: the text with which the next try tells it,
+ * its position, and 1 if the caller had lost its place and queued anew. */
 static void read_place(const redisReply *reply, size_t i, struct answer *answer,
                        struct redis_extra *extra)
 {
@@ -391,8 +406,9 @@ static void read_queued(const redisReply *reply, struct answer *answer, struct r
     answer->refused.next_call_ms = redis_reply_span(reply, 10);
 }
 
-/* Reads a waiter's record: the party that has paused the lock, the ms that are left, and the GLOB
- * of the pause, "" of none. */
+/* Reads a pause, which is kept as the record of a waiter: who has paused the lock, the ms that are
+ * left, and the GLOB of the pause, "" where it is one of this lock only. False: it makes no sense,
+ * and *pause is all zero. */
 static bool read_pause(const redisReply *record, int64_t now, struct lock_party *pause,
                        char glob[IDENTITY_WORD_MAX + 1])
 {
@@ -404,7 +420,7 @@ static bool read_pause(const redisReply *record, int64_t now, struct lock_party 
         return false;
     }
     const char *text = record->str;
-    take_number(&text, &deadline);
+    take_number(&text, &deadline); /* as read_waiter() has done */
     pause->left_ms = span_between(now, deadline);
     for (int i = 0; i < 3; i++) /* OWNER, SINCE and MODE */
         text = strchr(text, ' ') + 1;
@@ -412,7 +428,7 @@ static bool read_pause(const redisReply *record, int64_t now, struct lock_party 
     return true;
 }
 
-/* Reads the pause in element i, if the reply has that. */
+/* Reads the pause in element i, as read_pause() does. False: there is none. */
 static bool read_pause_at(const redisReply *reply, size_t i, int64_t now, struct lock_party *pause,
                           char glob[IDENTITY_WORD_MAX + 1])
 {
@@ -451,8 +467,9 @@ static void read_closed(const redisReply *reply, struct answer *answer, struct r
     read_place(reply, 3, answer, extra);
     answer->refused.key = redis_reply_index(reply, 6, LOCK_KEYS_MAX);
     char glob[IDENTITY_WORD_MAX + 1];
-    answer->refused.limited = !read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
-    answer->refused.first = answer->refused.limited ? NULL : &extra->party;
+    bool is_paused = read_pause_at(reply, 7, extra->now_ms, &extra->party, glob);
+    answer->refused.limited = !is_paused;
+    answer->refused.first = is_paused ? &extra->party : NULL;
     answer->refused.next_call_ms = redis_reply_span(reply, 8);
 }
 
@@ -463,7 +480,7 @@ static void read_done(const redisReply *reply, struct answer *answer, struct red
 
     answer->refused.key = redis_reply_index(reply, 2, LOCK_KEYS_MAX);
     if (!redis_reply_string(reply, 4) || !read_run(reply->element[4], extra->now_ms, &run))
-        memset(&run, 0, sizeof run);
+        memset(&run, 0, sizeof run); /* it is forgotten */
     extra->party = run.by;
     extra->party.age_ms = span_between(0, redis_reply_whole(reply, 3));
     answer->refused.first = &extra->party;
@@ -485,8 +502,8 @@ static void read_grace(const redisReply *reply, struct answer *answer, struct re
     read_place(reply, 3, answer, extra);
 }
 
-/* Reads HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign
- * holder. */
+/* Reads HELD, now, how many wait, an obstacle (4), the stored limit, the token of a foreign holder:
+ * of another program, which holds the mirror. */
 static void read_held(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     answer->refused.position = redis_reply_count(reply, 2);
@@ -500,7 +517,8 @@ static void read_held(const redisReply *reply, struct answer *answer, struct red
     }
 }
 
-/* Reads the reply of a script that has done nothing, as if the call had not come: not a refusal. */
+/* Reads STALE or BARRED, now. The script has done nothing, as if the call had not come: that is not
+ * a refusal, but a failure. */
 static void read_unsent(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     bool stale = strcmp(redis_reply_string(reply, 0), "STALE") == 0;
@@ -510,7 +528,8 @@ static void read_unsent(const redisReply *reply, struct answer *answer, struct r
                 stale ? "took too long" : "was withdrawn");
 }
 
-/* MIRROR, now, {key...}. */
+/* Reads MIRROR, now, {key...}: the keys that the call has to name when it is sent again. The
+ * failure counts where that is of no use. */
 static void read_mirrors(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     extra->mirrors = redis_reply_list(reply, 2);
@@ -544,6 +563,7 @@ static void read_asked(const redisReply *reply, struct answer *answer, struct re
         take_revocation(&answer->refused.holder->revoked, answer, extra);
 }
 
+/* Reads CHANGED, now, the holders (4). */
 static void read_changed(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     read_holders(reply, 2, answer, extra);
@@ -576,7 +596,7 @@ static const struct {
     {"ASKED", CAUSE_REVOKED, read_asked},
 };
 
-/* Reads a script's answer, by its first word. One that no script has is senseless. */
+/* Reads a script's answer, by its first word. One with another word is senseless. */
 static void read_words(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
@@ -589,7 +609,8 @@ static void read_words(const redisReply *reply, struct answer *answer, struct re
         answer->verdict = answer->cause ? VERDICT_REFUSED : VERDICT_GRANTED;
         if (script_words[i].read)
             script_words[i].read(reply, answer, extra);
-        extra->word = answer->cause == CAUSE_UNFIT ? NULL : script_words[i].word;
+        bool is_senseless = answer->cause == CAUSE_UNFIT; /* no row has that cause */
+        extra->word = is_senseless ? NULL : script_words[i].word;
         return;
     }
     redis_error_senseless(answer);
@@ -601,7 +622,7 @@ void redis_answer_script(const struct redisReply *reply, struct answer *answer,
     const char *word = reply->type == REDIS_REPLY_ARRAY ? redis_reply_string(reply, 0) : NULL;
 
     memset(answer, 0, sizeof *answer);
-    memset(extra, 0, offsetof(struct redis_extra, party));
+    memset(extra, 0, offsetof(struct redis_extra, party)); /* the rest is set where it is used */
     if (reply->type == REDIS_REPLY_ERROR) {
         redis_error_of_script(reply->str, answer);
     } else if (word && strcmp(word, "MEMBER") == 0 && reply->elements > 4) {
@@ -623,7 +644,7 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
     static const struct {
         const struct script *script;
         const char *granted, *others;
-        bool tells; /* of each key, and as a quorum's member if it is one */
+        bool tells; /* its grant tells of each key, and as a quorum's member if it is one */
     } words[] = {
         {&script_acquire, "GRANTED",
          "QUEUED HELD GRACE CLOSED ASKED STALE BARRED MISFIT SUPERSEDED DONE", true},
@@ -636,23 +657,22 @@ bool redis_answer_belongs(const struct redis_call *call, const struct redis_extr
         {&script_unmirror, "RELEASED", "ABSENT HELD STALE MISFIT", false},
         {&script_latch, "", "STALE", false},
     };
-    /* A grant of as many keys as were asked for. */
-    bool whole = extra->granted == call->key_count &&
-                 extra->granted - extra->absent == (call->take ? call->take : call->key_count) &&
-                 extra->member == call->names_server;
+    size_t wanted = call->take ? call->take : call->key_count;
+    bool is_whole = extra->granted == call->key_count && extra->granted - extra->absent == wanted &&
+                    extra->member == call->names_server;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (words[i].script != call->script)
             continue;
         if (strcmp(extra->word, words[i].granted) == 0)
-            return words[i].tells ? whole : !extra->granted && !extra->member;
+            return words[i].tells ? is_whole : !extra->granted && !extra->member;
         return strstr(words[i].others, extra->word) != NULL;
     }
     return false;
 }
 
-/* Reads the records of one list, each of "size" bytes, except those that cannot be read; a list
- * that is not there has none. The caller frees. */
+/* Reads the records of a list (NULL: none) by "read", except those that make no sense. Returns a
+ * list of "size" bytes for each, *count of them, which the caller frees. */
 static void *read_records(const redisReply *list, int64_t now, read_record *read, size_t size,
                           size_t *count)
 {
@@ -687,7 +707,8 @@ static void read_memory(const redisReply *list, int64_t now, struct lock_memory 
         memory->success_ago_ms = at_least_0(span_between(memory->success_ended_ms, now));
 }
 
-/* Adds to each holder's count the holders that nest in it. */
+/* Adds to each holder's count the holders that nest in it: their owners' paths begin with that of
+ * its own, and a dot. */
 static void count_nested(struct lock_party *holders, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -752,9 +773,9 @@ void redis_answer_inspect(const struct redisReply *reply, const char *key,
 struct redis_rest redis_answer_rest(const struct redisReply *reply)
 {
     bool has = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 11;
-    struct redis_rest rest = {0};
+    struct redis_rest none = {0}, rest = none;
 
     if (has)
         rest = (struct redis_rest){redis_reply_whole(reply, 9), redis_reply_whole(reply, 10)};
-    return rest.from > 0 && rest.from <= rest.to ? rest : (struct redis_rest){0};
+    return rest.from > 0 && rest.from <= rest.to ? rest : none;
 }

@@ -24,15 +24,16 @@ struct redis_extra {
     struct revocation revoked;
 };
 
-/* The reply of a lock's script as an answer, which points into *extra. A reply of any other form is
- * UNKNOWN, CAUSE_UNFIT. */
+/* Makes an answer of the reply of a lock's script; it points into *extra and the reply. A reply of
+ * any other form is UNKNOWN, CAUSE_UNFIT. */
 void redis_answer_script(const struct redisReply *reply, struct answer *answer,
                          struct redis_extra *extra);
 
 /* Reads "FENCE SLOT", as a lock was handed over with it. False where that cannot be a grant. */
 bool redis_answer_grant(const char *text, struct lock_grant *grant);
 
-/* Whether that call can have been answered so. */
+/* Whether that call can have been answered so: by that word, and, if it was granted, for as many
+ * keys as it asked for. */
 bool redis_answer_belongs(const struct redis_call *call, const struct redis_extra *extra);
 
 /* The reply of inspect.lua as a view, borrowed by "each" for the call. Fills *answer: GRANTED, or

@@ -1,6 +1,9 @@
 /* Makes of each request the script that executes it, its keys and its named arguments. It reads the
- * request and the terms of its store, and changes only the call. To add an argument, name it in the
- * first comment of the script, and set it in the function of the verb here. */
+ * request and the terms of its store, and changes only the call. An argument that says nothing, as
+ * 0, false or "", is left out of it: a set_…() sets one if it says something.
+ *
+ * To add an argument, name it in the first comment of the script, and set it in the function of the
+ * verb here. */
 #include "rules/arguments.h"
 #include "base/mem.h"
 #include "base/percent.h"
@@ -12,10 +15,10 @@
 
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PLACE_MS 7000
-/* The same at most where many come before it: with 1,000 waiters, the mean time between two calls
- * of one of them is 25 s at least. */
+/* The same, at most, where many waiters come before it, which calls less often: with 1,000 waiters,
+ * the mean time between two calls of one of them is 25 s at least. */
 #define FAR_PLACE_MS 120000
-/* How long an owner is barred whose acquisition may still be under way somewhere. */
+/* How long an owner must not acquire whose acquisition may still be under way somewhere. */
 #define BAR_MS 60000
 
 void redis_call_begin(struct redis_call *call, const struct script *script, const char *prefix,
@@ -28,7 +31,8 @@ void redis_call_begin(struct redis_call *call, const struct script *script, cons
         call->keys[i] = prefix ? key_in_store(prefix, keys[i]) : mem_strdup(keys[i]);
 }
 
-/* Finds an argument of the call. The place of the argument's name; argc if the call has none. */
+/* The index in call->argv of an argument's name, behind which its value stands; argc: the call does
+ * not have it. */
 static size_t find_argument(const struct redis_call *call, const char *name)
 {
     size_t i = 0;
@@ -48,7 +52,7 @@ void redis_call_set(struct redis_call *call, const char *name, const char *value
 {
     size_t i = find_argument(call, name);
 
-    if (i < call->argc) {
+    if (i < call->argc) { /* the last argument takes its place */
         free(call->argv[i]);
         free(call->argv[i + 1]);
         call->argc -= 2;
@@ -62,6 +66,7 @@ void redis_call_set(struct redis_call *call, const char *name, const char *value
     call->argv[call->argc++] = mem_strdup(value);
 }
 
+/* Sets an argument to a number, also to 0. */
 static void set_number(struct redis_call *call, const char *name, int64_t number)
 {
     char text[24];
@@ -70,7 +75,6 @@ static void set_number(struct redis_call *call, const char *name, int64_t number
     redis_call_set(call, name, text);
 }
 
-/* Arguments that say nothing are left out. */
 static void set_positive(struct redis_call *call, const char *name, int64_t number)
 {
     if (number > 0)
@@ -97,8 +101,7 @@ char *redis_mirror_key(const char *mirror)
     return strbuf_print("%s%s", row ? SHEDLOCK_KEY : "", name);
 }
 
-/* Returns the channel that lua/mirror.lua publishes on: Redisson's, or that of Spring's
- * RedisLockRegistry. */
+/* The channels are those of lua/mirror.lua: Redisson's, or that of Spring's RedisLockRegistry. */
 char *redis_mirror_channel(const char *mirror)
 {
     const char *name = strchr(mirror, ':') + 1, *colon = strchr(name, ':');
@@ -123,7 +126,8 @@ bool redis_call_add_mirror(struct redis_call *call, const char *key)
     return true;
 }
 
-/* Adds the argument and the key of another program's lock. mirror: NULL: none. */
+/* Has the call touch the key of a mirror, another program's lock, too. mirror: KIND:NAME; NULL:
+ * none. */
 static void add_mirror(struct redis_call *call, const char *mirror)
 {
     char *key = mirror ? redis_mirror_key(mirror) : NULL;
@@ -138,9 +142,9 @@ char *redis_glob_in_store(const char *prefix, const char *glob)
     struct strbuf out = {.text = NULL};
 
     if (!prefix)
-        return mem_strdup("*:{*}");
+        return mem_strdup("*:{*}"); /* every KEY, below any prefix */
     for (; *prefix; prefix++) {
-        if (strchr("*?[]\\^-", *prefix))
+        if (strchr("*?[]\\^-", *prefix)) /* a wildcard to SCAN, but not here */
             strbuf_putc(&out, '\\');
         strbuf_putc(&out, *prefix);
     }
@@ -169,6 +173,7 @@ char *redis_marker(const char *prefix, const char *what)
 
 /* -- the scripts' arguments -------------------------------------------------------------------- */
 
+/* Sets the mode as scripts call it, and for a semaphore its limit. */
 static void set_mode(struct redis_call *call, enum lock_mode mode, unsigned limit)
 {
     static const char *const modes[] = {
@@ -179,7 +184,7 @@ static void set_mode(struct redis_call *call, enum lock_mode mode, unsigned limi
         set_positive(call, "limit", limit);
 }
 
-/* Sets an argument to one number for each key, as a list. */
+/* Sets an argument to a list of numbers, one for each key. NULL: leaves it out. */
 static void set_list(struct redis_call *call, const char *name, const uint64_t *numbers)
 {
     struct strbuf list = {.text = NULL};
@@ -190,8 +195,8 @@ static void set_list(struct redis_call *call, const char *name, const uint64_t *
     strbuf_free(&list);
 }
 
-/* The arguments of a member of a quorum. Its server is told in the greeting, so it is set later
- * (names_server). */
+/* Sets the arguments for a member of a quorum. The process of its server is known only from the
+ * greeting: so that argument is set when the call is sent (names_server). */
 static void set_member(struct redis_call *call, const struct redis_terms *terms,
                        const struct member_terms *settled)
 {
@@ -200,29 +205,31 @@ static void set_member(struct redis_call *call, const struct redis_terms *terms,
     call->names_server = true;
 }
 
-/* Sets the arguments about a place: The options of a place in the queue. One that does not queue
- * has a priority, too: by that it goes before those that wait, or not. */
+/* Sets the arguments about the place in the queue of an acquisition. */
 static void set_place(struct redis_call *call, const struct acquire_request *request)
 {
-    bool bounds = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
+    bool has_bound = request->priority_bound && request->priority_bound != LOCK_PRIORITY_BOUND_NS;
 
     if (request->queue || request->queue_only)
         set_number(call, "place_ttl", QUEUE_PLACE_MS);
     set_flag(call, "queue_only", request->queue_only);
+    /* One that does not queue has a priority, too: by that it goes before those that wait, or
+     * not. */
     if (request->priority)
         set_number(call, "priority", request->priority);
     if (!request->queue)
         return;
     redis_call_set(call, "latest", request->group);
-    if (bounds)
+    if (has_bound)
         set_number(call, "bound", request->priority_bound / NS_PER_MS);
 }
 
 /* Whether the waiter may call less often as long as many come before it: it learns by a message
- * when its turn is near, and nothing but its turn would end its wait. That message and the call
- * that it brings are saved where a crowd is served before its second call. */
+ * when its turn is near, and nothing but its turn would end its wait. */
 static bool may_be_far(const struct redis_terms *terms, const struct acquire_request *request)
 {
+    /* Not at its first call: where a crowd is served before its second one, that saves the message,
+     * and the call that the message brings. */
     if (request->waited < NS_PER_SEC && !terms->has_host)
         return false;
     return request->queue && request->listen && !request->queue_only && request->key_count == 1 &&
@@ -279,7 +286,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
 
     redis_call_begin(call, &script_renew, prefix, lock->keys, lock->key_count);
     call->numbered = lock->numbered;
-    call->ahead = !terms->grace; /* then it may make a lock */
+    call->ahead = !terms->grace; /* with grace, it may make a lock */
     redis_call_set(call, "owner", lock->owner);
     set_positive(call, "lease", lock->lease / NS_PER_MS);
     add_mirror(call, lock->mirror);
@@ -292,6 +299,7 @@ void redis_call_renew(struct redis_call *call, const struct redis_terms *terms, 
     redis_call_set(call, "epoch", terms->marker);
     if (!request->grants)
         return;
+    /* All that it takes to hold the locks again, if the server has forgotten them. */
     set_mode(call, lock->mode, lock->limit);
     redis_call_set(call, "who", lock->who);
     set_positive(call, "held", lock->held / NS_PER_MS);
@@ -308,13 +316,14 @@ const char *const redis_endings[] = {
     [LOCK_TIMED_OUT] = "timed", [LOCK_LOST] = "lost",     [LOCK_EXPIRED] = "expired",
     [LOCK_REVOKED] = "revoked", [LOCK_KILLED] = "killed"};
 
-/* The notes behind the record of a holder, when it has come to its end. An end after 0 ms would be
- * read as one that is not known. */
+/* Writes how the use of a lock has ended into "out", as notes of its record: "lost=1 ran=MS exit=N"
+ * for example. Returns out. */
 static char *print_end(const struct lock_end *end, char *out, size_t size)
 {
     const char *ending = redis_endings[end->how];
     int used = snprintf(out, size, "%s%s", ending, *ending ? "=1" : "");
 
+    /* An end after 0 ms would be read as one that is not known. */
     if (end->known)
         snprintf(out + used, size - (size_t)used, "%s" LOCK_NOTE_RAN "=%" PRId64 " %s=%d",
                  used ? " " : "", end->ran_ms > 0 ? end->ran_ms : 1,
@@ -330,8 +339,8 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 
     redis_call_begin(call, &script_release, prefix, request->lock->keys, request->lock->key_count);
     call->numbered = request->lock->numbered;
-    /* By the number it has no effect after a later request. Without one, that takes the server's
-     * clock. */
+    /* A release may come late: by its number it has no effect behind a later request. Without a
+     * number, only the server's clock tells that it is too late, where it has to be in time. */
     call->ahead = call->numbered || !request->in_time;
     redis_call_set(call, "owner", request->lock->owner);
     add_mirror(call, request->lock->mirror);
@@ -357,7 +366,7 @@ void redis_call_give_back(struct redis_call *call, const struct redis_call *acqu
         redis_call_add_mirror(call, acquisition->mirrors[i]);
 }
 
-/* By whom a lock is taken, and why, as notes: "by=… why=…". */
+/* Writes by whom a lock is taken away, and why, into "out", as notes: "by=… why=…". Returns out. */
 static char *print_revocation(const struct force_request *request, char *out, size_t size)
 {
     char coded[3 * IDENTITY_WORD_MAX + 1];
@@ -381,7 +390,7 @@ void redis_call_force(struct redis_call *call, const struct redis_terms *terms, 
     char notes[2 * (3 * IDENTITY_WORD_MAX + 8)];
     struct strbuf owners = {.text = NULL};
 
-    if (request->mirror) {
+    if (request->mirror) { /* another program's lock is taken away from it */
         redis_call_begin(call, &script_unmirror, prefix, &request->key, 1);
         redis_call_set(call, "mirror", request->mirror);
         add_mirror(call, request->mirror);
@@ -430,7 +439,7 @@ void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms,
             strbuf_printf(&who, "%s " LOCK_NOTE_GLOB "=%s",
                           *request->who ? request->who : IDENTITY_UNKNOWN, coded);
         }
-    } else if (request->what != ADJUST_NO_LIMIT) {
+    } else if (request->what != ADJUST_NO_LIMIT) { /* a pause, or the end of one */
         set_text(call, "pauses", terms->pauses);
     }
     if (request->what == ADJUST_PAUSE) {
@@ -451,7 +460,7 @@ void redis_call_latch(struct redis_call *call, const char *prefix,
     char field[KEY_MAX_BYTES + 3];
 
     redis_call_begin(call, &script_latch, prefix, &request->key, 1);
-    call->ahead = request->verb != LATCH_DELETE; /* twice would not be once */
+    call->ahead = request->verb != LATCH_DELETE; /* which must not be done twice */
     redis_call_set(call, "what", verbs[request->verb]);
     if (request->verb != LATCH_SET && request->verb != LATCH_COUNT)
         return;
@@ -460,6 +469,7 @@ void redis_call_latch(struct redis_call *call, const char *prefix,
     if (request->verb == LATCH_SET) {
         set_number(call, "ttl", request->ttl / NS_PER_MS);
     } else {
+        /* As latch.lua has it: r:WORD of a call without an id, d:ID of others. */
         snprintf(field, sizeof field, "%c:%s", request->unnamed ? 'r' : 'd', request->id);
         redis_call_set(call, "field", field);
     }

@@ -14,7 +14,7 @@
 struct redis_call {
     const struct script *script; /* NULL: none */
     bool whole;    /* send the script itself: the server does not know it by its digest */
-    bool ahead;    /* may come to a server that turns out to be the wrong one */
+    bool ahead;    /* it may come to a server that turns out to be the wrong one */
     bool numbered; /* each sending of it has a number, in the argument "attempt" */
     int db;        /* the script itself selects it, as it may be the first to; 0: it need not */
     char **keys;   /* the locks, as they are called in the store */

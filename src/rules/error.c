@@ -1,3 +1,5 @@
+/* Makes answers of error replies: of a Redis server, by a word in them, or of a host before a
+ * database, which tells the kind of its failure (wire_error.h). */
 #include "rules/error.h"
 #include "base/decimal.h"
 #include "rules/wire_error.h"
@@ -6,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* plain: the meaning, in words about the server; NULL: the rest of its text tells more. */
+/* The errors of Redis, by a word in them. */
 static const struct error_word {
     const char *word;
     enum redis_error class;
-    const char *plain;
+    const char *plain; /* the meaning, in words about the server; NULL: its text tells more */
     enum hint hint;
 } error_words[] = {
     {"NOSCRIPT", REDIS_ERROR_NOSCRIPT, "it does not keep the scripts it is sent", HINT_NONE},
@@ -57,18 +59,24 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+/* Whether the text begins with that. */
+static bool begins_with(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 bool redis_error_is_redirection(const char *text)
 {
-    return strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0;
+    return begins_with(text, "MOVED ") || begins_with(text, "ASK ");
 }
 
 bool redis_error_turns_away(const char *text)
 {
-    return strncmp(text, "DENIED ", 7) == 0 || strstr(text, "max number of clients");
+    return begins_with(text, "DENIED ") || strstr(text, "max number of clients");
 }
 
-/* The row of error_words for a server's error text, by the word that it begins with, or else by the
- * first word of the table that is anywhere in it. NULL: it has none of the words. */
+/* The row of error_words for a server's error text: that of the word it begins with, or else the
+ * first one whose word is anywhere in it. NULL: it has none of the words. */
 static const struct error_word *find_word(const char *text)
 {
     size_t length = strcspn(text, " ");
@@ -108,8 +116,8 @@ enum redis_error redis_error_class(const char *text)
 
 /* -- in words ---------------------------------------------------------------------------------- */
 
-/* Words which right the user lacks. Up to 6.2 a server does not tell which command of a script it
- * was, nor which key. */
+/* Words which right the user lacks, by the server's text. Up to 6.2 a server does not tell which
+ * command of a script it was, nor which key. */
 static void explain_right(const char *text, char *out, size_t size)
 {
     static const char before[] = "run the '";
@@ -127,8 +135,8 @@ static void explain_right(const char *text, char *out, size_t size)
     }
 }
 
-/* Explains why the server cannot write to its disk: it tells that of its append-only file, but not
- * of a snapshot. */
+/* Words why the server cannot write to its disk, by its text, which tells that of its append-only
+ * file, but not of a snapshot. */
 static void explain_disk(const char *text, char *out, size_t size)
 {
     static const char before[] = "AOF file: ", full[] = "No space left on device";
@@ -143,8 +151,8 @@ static void explain_disk(const char *text, char *out, size_t size)
         snprintf(out, size, "it cannot save its data to disk, and takes no writes");
 }
 
-/* Words an error of the server, by its first word. */
-static void explain_word(const char *text, const struct error_word *word, char *out, size_t size)
+/* Words an error of the server. word: its row of error_words; NULL: none fits. */
+static void explain_error(const char *text, const struct error_word *word, char *out, size_t size)
 {
     if (strstr(text, "cluster support disabled"))
         snprintf(out, size, "this server is not in cluster mode");
@@ -169,7 +177,8 @@ static const enum cause causes[] = {
     [REDIS_ERROR_MISFIT] = CAUSE_MISFIT,      [REDIS_ERROR_CLUSTER] = CAUSE_CLUSTER,
     [REDIS_ERROR_OTHER] = CAUSE_UNFIT};
 
-/* The meaning of a database's error to the user. */
+/* The meaning of a database's error to the user. The first row does for an error that is not
+ * known. */
 static const struct wire_failure {
     enum wire_error error;
     enum cause cause;
@@ -219,9 +228,8 @@ static const struct wire_failure {
     {WIRE_UNFIT, CAUSE_UNFIT, HINT_NONE, true, NULL},
 };
 
-/* Reads the failure of a database from the words of its host; a word that is not known counts as
- * the first. */
-static void answer_host(const struct host_error *error, struct answer *answer)
+/* Fills the answer with the failure of a database, as its host has told it. */
+static void answer_database(const struct host_error *error, struct answer *answer)
 {
     const struct wire_failure *failure = failures;
     size_t i = sizeof failures / sizeof *failures;
@@ -230,10 +238,11 @@ static void answer_host(const struct host_error *error, struct answer *answer)
         ;
     failure += i;
     const char *user = failure->by_user ? error->user : "";
-    bool raw = failure->error == WIRE_UNFIT || failure->error == WIRE_TROUBLE;
+    /* Then the words are the server's own. */
+    bool is_quoted = failure->error == WIRE_UNFIT || failure->error == WIRE_TROUBLE;
 
     answer_fail(answer, failure->cause, "%s%s%s%s%s", *user ? "user " : "", user, *user ? ": " : "",
-                raw ? "it answers with an error: " : "",
+                is_quoted ? "it answers with an error: " : "",
                 failure->words ? failure->words : error->said);
     answer->hint = failure->hint;
     answer->maybe_done = error->maybe_done;
@@ -249,7 +258,7 @@ void redis_error_answer(const char *text, struct answer *answer)
     struct host_error error;
 
     if (host_error_read(text, &error)) {
-        answer_host(&error, answer);
+        answer_database(&error, answer);
         return;
     }
     enum redis_error class = redis_error_class(text);
@@ -259,7 +268,7 @@ void redis_error_answer(const char *text, struct answer *answer)
     answer->full = answer->hint == HINT_MAXCLIENTS;
     answer->login_refused = class == REDIS_ERROR_LOGIN;
     text_copy(answer->said, sizeof answer->said, text);
-    explain_word(answer->said, word, answer->text, sizeof answer->text);
+    explain_error(answer->said, word, answer->text, sizeof answer->text);
 }
 
 void redis_error_of_script(const char *text, struct answer *answer)
@@ -268,10 +277,10 @@ void redis_error_of_script(const char *text, struct answer *answer)
 
     redis_error_answer(text, answer);
     answer->verdict = VERDICT_UNKNOWN;
-    if (host_error_read(text, &error))
+    if (host_error_read(text, &error)) /* a host has told whether it may be done */
         return;
     size_t length = strcspn(text, " ");
-    answer->maybe_done = true;
+    answer->maybe_done = true; /* unless it is one of the refusals */
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (strlen(refusals[i]) == length && strncmp(text, refusals[i], length) == 0)
             answer->maybe_done = false;

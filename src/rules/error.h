@@ -15,23 +15,25 @@ enum redis_error {
     REDIS_ERROR_OTHER,
 };
 
-/* Codes are looked for as whole words anywhere: up to 6.2, errors within a script come wrapped. */
+/* The class of an error reply. Codes are looked for as whole words anywhere: up to 6.2, errors
+ * within a script come wrapped. */
 enum redis_error redis_error_class(const char *text);
-/* Whether it is all that a server says on a connection that it closes unread. */
+/* Whether it is an error that is all that a server says on a connection, which it closes unread. */
 bool redis_error_turns_away(const char *text);
 /* Whether it refers to another node of a Cluster: MOVED or ASK. */
 bool redis_error_is_redirection(const char *text);
 
-/* The answer for an error reply, UNKNOWN or MISFIT, in plain words and in the server's own. */
+/* Fills the answer with an error reply: UNKNOWN or MISFIT, in plain words and in the server's own.
+ * A database's error says whether the request may be done; another one leaves that as it was. */
 void redis_error_answer(const char *text, struct answer *answer);
 /* The same for the reply to a script, which is UNKNOWN, and may be done unless such an error comes
  * before anything is done: a script has no rollback, and a proxy that has lost its server answers
  * with an error, too. */
 void redis_error_of_script(const char *text, struct answer *answer);
-/* An answer to a reply that none of our scripts gives; the request may have been done all the
- * same. */
+/* Fills the answer with a reply that none of our scripts gives: UNKNOWN, and the request may have
+ * been done all the same. */
 void redis_error_senseless(struct answer *answer);
-/* Whether it is one. */
+/* Whether redis_error_senseless() has filled the answer. */
 bool redis_error_is_senseless(const struct answer *answer);
 
 /* Words the kind that a key has instead of "known" ("lock/1") if it is a newer layout: "lock/2", or

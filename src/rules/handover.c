@@ -1,3 +1,4 @@
+/* A token is 16 bytes in base64, with letters that a message and a record may have. */
 #include "rules/handover.h"
 
 #include "rules/answer.h"
@@ -19,8 +20,9 @@ bool handover_offer(struct handover *handover, struct moment now)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     for (size_t i = 0; i < TOKEN_LENGTH; i++) {
         size_t bit = 6 * i;
-        unsigned two = (unsigned)bytes[bit / 8] << 8 | (bit / 8 + 1 < 16 ? bytes[bit / 8 + 1] : 0);
-        handover->token[i] = digits[two >> (10 - bit % 8) & 63];
+        unsigned next = bit / 8 + 1 < sizeof bytes ? bytes[bit / 8 + 1] : 0;
+        unsigned both = (unsigned)bytes[bit / 8] << 8 | next; /* the six bits may be in both */
+        handover->token[i] = digits[both >> (10 - bit % 8) & 63];
     }
     handover->token[TOKEN_LENGTH] = '\0';
     return true;
@@ -29,6 +31,7 @@ bool handover_offer(struct handover *handover, struct moment now)
 bool handover_take(struct handover *handover, const char *message, int64_t lease,
                    struct answer *grant)
 {
+    /* The lock that was handed over ends HANDOVER_MS after the offer. */
     int64_t beyond = lease - HANDOVER_MS * NS_PER_MS;
 
     if (!handover->open || strncmp(message, handover->token, TOKEN_LENGTH) != 0 ||

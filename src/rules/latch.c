@@ -1,3 +1,5 @@
+/* Reads the replies of latch.lua, whose first comment lists them, and believes only what makes
+ * sense. */
 #include "rules/latch.h"
 
 #include <hiredis/hiredis.h>
@@ -7,7 +9,7 @@
 #include "rules/error.h"
 #include "rules/reply.h"
 
-/* A refusal, in these words. */
+/* Makes the answer a refusal, in these words. */
 static void refuse_latch(struct answer *answer, enum cause cause, const char *text)
 {
     answer->verdict = VERDICT_REFUSED;
@@ -16,8 +18,8 @@ static void refuse_latch(struct answer *answer, enum cause cause, const char *te
 }
 
 /* Reads LATCH, now, left, number, word, since, expires, 1 if the call has counted, how many were
- * counted without an id. False if that makes no sense. An open latch is believed only where all of
- * it does. */
+ * counted without an id (-1: the reply does not tell). False if it does not make sense as a whole:
+ * an open latch must not be believed by mistake. */
 static bool read_latch(const redisReply *reply, int64_t now, struct latch_state *latch)
 {
     const char *word = redis_reply_string(reply, 4);
@@ -39,7 +41,7 @@ static bool read_latch(const redisReply *reply, int64_t now, struct latch_state 
            latch->since_ms >= 0;
 }
 
-/* Tells each id that was counted. */
+/* Calls "each" for the ids that were counted, which only the reply to a list tells. */
 static void tell_ids(const redisReply *reply, void (*each)(void *arg, const char *id), void *arg)
 {
     const redisReply *ids = reply->elements > 9 ? reply->element[9] : NULL;

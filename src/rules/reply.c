@@ -1,3 +1,4 @@
+/* Looks at elements of replies, and takes none for what it is not. */
 #include "rules/reply.h"
 #include "base/decimal.h"
 
@@ -36,7 +37,7 @@ const char *redis_reply_error(redisReply *const *replies, size_t count,
     return found;
 }
 
-/* Any number; 0: none. */
+/* Element i as a number, whatever it is; 0: it is not one. */
 static int64_t number_at(const struct redisReply *reply, size_t i)
 {
     return i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER
@@ -52,9 +53,9 @@ static int64_t clamp(int64_t number, int64_t most)
 int64_t redis_reply_whole(const struct redisReply *reply, size_t i)
 {
     int64_t number = number_at(reply, i);
-    bool there = i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER;
+    bool is_number = i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER;
 
-    return there && number >= 0 && number <= REDIS_NUMBER_MAX ? number : -1;
+    return is_number && number >= 0 && number <= REDIS_NUMBER_MAX ? number : -1;
 }
 
 int64_t redis_reply_count(const struct redisReply *reply, size_t i)
@@ -86,9 +87,9 @@ bool redis_reply_says(const struct redisReply *reply, size_t i, int64_t number)
 
 int64_t redis_reply_time(const struct redisReply *reply)
 {
-    bool list = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
-    const char *seconds = list ? redis_reply_string(reply, 0) : NULL;
-    const char *micros = list ? redis_reply_string(reply, 1) : NULL;
+    bool is_pair = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+    const char *seconds = is_pair ? redis_reply_string(reply, 0) : NULL;
+    const char *micros = is_pair ? redis_reply_string(reply, 1) : NULL; /* of the second */
     int64_t s, us;
 
     if (!seconds || !decimal_read(seconds, strlen(seconds), REDIS_CLOCK_MAX / 1000 - 1, &s) ||

@@ -1,3 +1,5 @@
+/* An error as a host's reply: "RLOCKSTORE u? 6 locker could not …": the letter of its kind, "?" if
+ * the request may be done or else "-", the length of the user, the user, and the words. */
 #include "rules/wire_error.h"
 
 #include <stdio.h>
@@ -30,7 +32,6 @@ bool host_error_set(struct host_error *error, enum wire_error kind, const char *
     return false;
 }
 
-/* "RLOCKSTORE u? 6 locker could not …": the letter, "?" or "-", and the length of the user. */
 void host_error_print(const struct host_error *error, char *out, size_t size)
 {
     snprintf(out, size, CODE "%c%c %zu %s %.*s", error->error, error->maybe_done ? '?' : '-',
@@ -43,11 +44,11 @@ bool host_error_read(const char *text, struct host_error *error)
     int64_t length;
 
     *error = (struct host_error){.error = WIRE_UNFIT};
-    if (strncmp(text, CODE, strlen(CODE)) != 0 || strlen(at) < 5)
+    if (strncmp(text, CODE, strlen(CODE)) != 0 || strlen(at) < strlen("u? 0 "))
         return false;
     error->error = (enum wire_error)at[0];
     error->maybe_done = at[1] == '?';
-    at += 3;
+    at += strlen("u? ");
     if (!decimal_take(&at, sizeof error->user - 1, &length) || *at != ' ' ||
         strlen(++at) < (size_t)length + 1)
         return false;

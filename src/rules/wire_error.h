@@ -76,6 +76,7 @@ struct host_error {
 };
 /* Fills it, with the first line of what was said; the request is not done. Returns false. */
 bool host_error_set(struct host_error *error, enum wire_error kind, const char *said);
+/* Writes it as the text of an error reply. */
 void host_error_print(const struct host_error *error, char *out, size_t size);
-/* False: the text is something else. */
+/* Reads it from an error reply. False: the text is something else. */
 bool host_error_read(const char *text, struct host_error *error);
