@@ -1,3 +1,7 @@
+/* Keeps the lines of records by the clocks of their writers, as clockless.h explains. A field's
+ * value has one line or several; "times" says which words of these are times. A key that is known
+ * has two tables with the same order: the values of its lines as they were written, and when that
+ * was. */
 #include "host/clockless.h"
 
 #include <ctype.h>
@@ -18,8 +22,8 @@
 
 /* -- which fields have times ------------------------------------------------------------------- */
 
-#define WORD(n)   (1U << (n))
-#define LAST_WORD 8
+#define WORD(n)   (1U << (n)) /* in a set of words */
+#define LAST_WORD 8           /* no word from this one on is a time */
 
 /* The times in the lines of a field, as rules/lua/lock.lua and latch.lua describe them. */
 static const struct times {
@@ -53,13 +57,13 @@ static bool is_place(struct slice name)
     return digits > 0 && digits < name.size && name.at[name.size - 1 - digits] == ':';
 }
 
-/* Which times the field of that name has; NULL: it has none. */
+/* The row of the table for the field of that name; NULL: the field has no times. */
 static const struct times *times_of(struct slice name)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const char *field = table[i].field;
-        bool is_family = field[strlen(field) - 1] == ':';
-        if (is_family ? begins_with(name, field) : slice_equal(name, slice_of(field)))
+        bool is_beginning = field[strlen(field) - 1] == ':';
+        if (is_beginning ? begins_with(name, field) : slice_equal(name, slice_of(field)))
             return *field == 'q' && !is_place(name) ? NULL : &table[i];
     }
     return NULL;
@@ -67,7 +71,8 @@ static const struct times *times_of(struct slice name)
 
 /* -- moving them ------------------------------------------------------------------------------- */
 
-/* Returns the end of the text that fits the pattern; NULL: none does. */
+/* Returns the end of what fits the pattern at the beginning of "at"; NULL: nothing does. A star is
+ * any text without a slash or a space. */
 static const char *match_pattern(const char *pattern, const char *at)
 {
     for (; *pattern; pattern++) {
@@ -79,8 +84,8 @@ static const char *match_pattern(const char *pattern, const char *at)
     return at;
 }
 
-/* Returns the end of the mark that begins at "at" and is followed by a time; NULL: there is
- * none. */
+/* Returns the end of the mark of these times, such as " due=", that begins at "at": a time follows.
+ * NULL: none does. */
 static const char *end_of_mark(const struct times *times, const char *at)
 {
     const char *end = NULL;
@@ -98,10 +103,10 @@ static bool is_number(const char *word)
     return digits > 0 && digits <= 16 && strchr(" \n", word[digits]);
 }
 
-/* Adds the number that begins there, moved; returns its end. A part of a ms counts as a whole one,
- * so that it is not too early. */
+/* Adds the time in ms that begins at "at", moved by so many us; returns its end. */
 static const char *add_moved(struct strbuf *out, const char *at, int64_t shift_us)
 {
+    /* A part of a ms counts as a whole one, so that the time is not too early. */
     int64_t shift = (shift_us + (shift_us > 0 ? US_PER_MS - 1 : 0)) / US_PER_MS, time;
 
     if (decimal_take(&at, INT64_MAX / 4, &time))
@@ -109,13 +114,15 @@ static const char *add_moved(struct strbuf *out, const char *at, int64_t shift_u
     return at;
 }
 
-/* Returns the value with all its times moved. */
+/* Returns the value of a field with all its times moved by so many us; the caller frees it by
+ * slice_free(). */
 static struct slice move_times(const struct times *times, struct slice value, int64_t shift_us)
 {
     const char *at = value.at, *end = value.at + value.size, *next;
     struct strbuf out = {0};
     unsigned word = 0; /* the number of the one that began last */
 
+    /* Behind the first number of a line, words are counted; a time may also stand behind a mark. */
     while (at < end) {
         char before = '\n';
         if (at > value.at)
@@ -136,15 +143,16 @@ static struct slice move_times(const struct times *times, struct slice value, in
     return (struct slice){strbuf_detach(&out), size};
 }
 
-/* Sets EARLIEST of the state to the least of the holders' deadlines, which were moved one by one:
- * no holder must be dead before that. It stands fourth: MODE LIMIT FAMILIES EARLIEST. */
+/* Sets EARLIEST in the field s of a lock to the least of the holders' deadlines, which were moved
+ * one by one: no holder must be dead before that. */
 static void set_earliest(struct record *record)
 {
     struct record_field *state = record_find(record, slice_of("s"));
     int64_t earliest = INT64_MAX, old;
     const char *at = state ? state->value.at : "";
 
-    if (!strchr("xsl", *at)) /* that of a latch is a time to be shown */
+    /* The field s of a lock begins with its mode; that of a latch is a time, which stays. */
+    if (!strchr("xsl", *at))
         return;
     for (size_t i = 0; i < record->count; i++) {
         const struct record_field *field = &record->fields[i];
@@ -157,7 +165,7 @@ static void set_earliest(struct record *record)
                 earliest = deadline;
         }
     }
-    for (size_t i = 0; at && i < 3; i++)
+    for (size_t i = 0; at && i < 3; i++) /* behind MODE LIMIT FAMILIES */
         at = (at = strchr(at, ' ')) ? at + 1 : NULL;
     const char *rest = at;
     if (!at || earliest == INT64_MAX || !decimal_take(&rest, INT64_MAX, &old))
@@ -181,8 +189,7 @@ struct clockless_key {
     struct clockless_line *lines;
 };
 
-/* Returns the key of that name, as it is known; NULL: it is not. Both tables have the same
- * order. */
+/* Returns what is known of the key of that name; NULL: nothing is. */
 static struct clockless_key *key_of(const struct clockless *known, struct slice name)
 {
     const struct record_field *field = record_find(&known->names, name);
@@ -198,7 +205,8 @@ static void forget_key(struct clockless_key *key)
     key->lines = NULL;
 }
 
-/* The line of that name, and its value; NULL: it is not known. */
+/* Returns what is known of the key's line of that name, and fills in its value; NULL: nothing is.
+ * key: may be NULL. */
 static const struct clockless_line *line_of(const struct clockless_key *key, struct slice name,
                                             struct slice *value)
 {
@@ -210,7 +218,7 @@ static const struct clockless_line *line_of(const struct clockless_key *key, str
     return &key->lines[field - key->values.fields];
 }
 
-/* Takes "T AGE DATE " from the front of a value. */
+/* Takes the stamp "T AGE DATE " from the front of a value. False: there is none. */
 static bool take_stamp(struct slice *value, struct clockless_line *line, int64_t *age_us)
 {
     int64_t *const numbers[] = {&line->stamp_us, age_us, &line->date_us};
@@ -223,9 +231,8 @@ static bool take_stamp(struct slice *value, struct clockless_line *line, int64_t
     return true;
 }
 
-/* Returns by how much the times of that line must be moved, in us, so that they are by the clock
- * here: what its stamp and its age make is now. The store's dates may show that it is older. One
- * that was read before is moved by no more than then, as nothing makes it younger. */
+/* Returns by how much the times of a line must be moved, in us, so that they are by this process's
+ * clock: its stamp and its age together are now. value, line, age_us: the line as it was read. */
 static int64_t shift_of(const struct clockless *known, const struct clockless_key *key,
                         struct slice name, struct slice value, const struct clockless_line *line,
                         int64_t age_us, const struct clockless_reading *reading)
@@ -233,17 +240,20 @@ static int64_t shift_of(const struct clockless *known, const struct clockless_ke
     struct slice seen;
     const struct clockless_line *before = line_of(key, name, &seen);
 
+    /* The store's dates may show that it is older. */
     if (line->date_us && reading->date_us && known->margin_us != CLOCKLESS_NEVER) {
         int64_t passed = reading->date_us - line->date_us - SECOND_US - known->margin_us;
         age_us = passed > age_us ? passed : age_us;
     }
     int64_t shift = reading->read_us - age_us - line->stamp_us;
+    /* A line that was read before is moved by no more than then, as nothing makes it younger. */
     bool same = before && before->stamp_us == line->stamp_us && slice_equal(seen, value);
     return same && before->shift_us < shift ? before->shift_us : shift;
 }
 
-/* Reads the lines of a record, which have their stamps, and moves them in it. From now on they are
- * what is known of the key. False: a line has no stamp. */
+/* Takes the stamps off the lines of a record that was read, and moves their times to this process's
+ * clock. As they were read, they are what is known of the key from now on. False: a line has no
+ * stamp. */
 static bool learn_record(struct clockless *known, struct slice name, struct record *record,
                          const struct clockless_reading *reading)
 {
@@ -279,6 +289,7 @@ static bool learn_record(struct clockless *known, struct slice name, struct reco
 
 struct clockless_reading clockless_later(const struct clockless_reading *reading, int64_t now_us)
 {
+    /* By so much the two clocks may have come to differ since: 1 %. */
     int64_t off_us = (now_us - reading->asked_us) / 100 + 1;
     int64_t told_in_us = reading->read_us - reading->asked_us;
 
@@ -304,8 +315,9 @@ bool clockless_read(struct clockless *known, struct unit_key *key, const char *t
     return true;
 }
 
-/* Adds a line with its stamp: as it is known, as its writer wrote it, or, if it was written now, as
- * a new one. */
+/* Adds a line to a record that is going to be written, with its stamp: as its writer wrote it, if
+ * it is known, but with the age that it has now; if it was written now ("written"), as a new one.
+ * name, value: as the script sees it. key: what is known of the record; may be NULL. */
 static void add_stamped(struct record *record, const struct clockless_key *key, struct slice name,
                         struct slice value, bool written, const struct clockless_reading *reading)
 {
@@ -317,7 +329,7 @@ static void add_stamped(struct record *record, const struct clockless_key *key, 
     if (line)
         snprintf(stamp, sizeof stamp, "%" PRId64 " %" PRId64 " %" PRId64 " ", line->stamp_us,
                  reading->read_us - line->shift_us - line->stamp_us, line->date_us);
-    else /* the store may have told its time right after it was asked */
+    else /* no age; and the store may have told its time right after it was asked */
         snprintf(stamp, sizeof stamp, "%" PRId64 " 0 %" PRId64 " ", reading->read_us,
                  reading->date_us ? reading->date_us + reading->read_us - reading->asked_us : 0);
     strbuf_puts(&text, stamp);
