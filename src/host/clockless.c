@@ -15,7 +15,8 @@
 #define US_PER_MS INT64_C(1000)
 /* A Date is cut to a second. */
 #define SECOND_US INT64_C(1000000)
-/* The time that the record lives for, as a line. No script has such a field. */
+/* The field that has, as a line of its own, until when the whole record lives, in ms. No script has
+ * such a field. */
 #define LIFE "!"
 /* How long a record stays that was deleted. */
 #define WEEK_MS INT64_C(604800000)
@@ -307,11 +308,11 @@ bool clockless_read(struct clockless *known, struct unit_key *key, const char *t
         return false;
     set_earliest(record);
     const struct record_field *life = record_find(record, slice_of(LIFE));
-    if (life) {
+    if (life) { /* the time that the record lives for, which no script must see as a field */
         decimal_parse(life->value.at, 0, INT64_MAX, &record->expires);
         record_unset(record, slice_of(LIFE));
     }
-    record_settle(record);
+    record_settle(record); /* lines that were moved do not count as written */
     return true;
 }
 
@@ -356,6 +357,8 @@ char *clockless_print(const struct clockless *known, const struct unit_key *key,
         else
             record_set(&stamped, field->name, field->value);
     }
+    /* The time that the record lives for is a line, too, so that it is moved to other clocks. A
+     * record that was deleted stays for a week, lest a late request make it again. */
     if (expires) {
         char life[24];
         snprintf(life, sizeof life, "%" PRId64, expires);

@@ -109,7 +109,7 @@ static bool ask_if_kept(int64_t revision, bool *is_kept, struct host_fault *faul
     struct strbuf body = {0};
 
     strbuf_printf(&body, "{\"count_only\":true,\"revision\":\"%" PRId64 "\",\"key\":", revision);
-    gateway_add_name(&body, slice_of("rlock:"), "");
+    gateway_add_name(&body, slice_of("rlock:"), ""); /* any key will do */
     strbuf_putc(&body, '}');
     json_t *reply = gateway_ask("/v3/kv/range", body.text, HTTP_READS, fault);
     *is_kept = reply;

@@ -130,7 +130,7 @@ static void end_sleep(void)
 
     asleep = false;
     is_called = !row || !row[0] || strcmp(row[0], "0") != 0; /* "0": it slept to its end */
-    if (moment_until(asleep_since, now) < SLEEP_NS / 2)      /* much too short */
+    if (moment_until(asleep_since, now) < SLEEP_NS / 2)      /* the server may not let it sleep */
         sleep_from = moment_plus(now, RESTLESS_NS);
     mysql_free_result(result);
 }
@@ -226,7 +226,7 @@ static void take_message(void *arg, const struct slice *values, size_t count)
         if (channel_number(channel->name) != number)
             continue;
         channel->heard = strtoull(values[1].at, NULL, 10);
-        sleep_from = (struct moment){0};
+        sleep_from = (struct moment){0}; /* the sleep was short for a good reason */
         name = channel->name;
     }
     if (name.at)
