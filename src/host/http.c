@@ -221,8 +221,8 @@ static long fail_by_code(CURLcode code, enum http_form form, struct host_error *
     return 0;
 }
 
-/* libcurl's word for HTTP/2. Over TLS, both sides agree on that; without TLS, libcurl has to be told
- * that a server speaks it. */
+/* libcurl's word for HTTP/2. Over TLS, both sides agree on that; without TLS, libcurl has to be
+ * told that a server speaks it. */
 static long curl_http_2(void)
 {
     return http.target.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;

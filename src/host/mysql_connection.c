@@ -1,6 +1,6 @@
 /* Connects to MySQL and MariaDB: at once, or, where several servers are asked at the same time, by
- * an attempt in phases that does not wait: connecting, the settings of the session, that of Galera, and a
- * look whether the server takes writes. */
+ * an attempt in phases that does not wait: connecting, the settings of the session, that of Galera,
+ * and a look whether the server takes writes. */
 #include "host/mysql_connection.h"
 
 #include <errmsg.h>
@@ -317,7 +317,8 @@ static bool continue_query(struct database_attempt *attempt, bool *has_failed)
     return !attempt->waits;
 }
 
-/* For my_take_rows(): notes in *arg, a bool, whether the server takes no writes, by MY_READ_ONLY. */
+/* For my_take_rows(): notes in *arg, a bool, whether the server takes no writes, by
+ * MY_READ_ONLY. */
 static void take_read_only(void *arg, const struct slice *values, size_t count)
 {
     *(bool *)arg = count != 1 || strcmp(values[0].at, "0") != 0;

@@ -251,8 +251,8 @@ static enum wire_error reason_of_all(void)
         may_pass |= wire_error_leaves(error) || error == WIRE_BUSY || error == WIRE_FULL ||
                     error == WIRE_NO_SPACE || error == WIRE_NO_MEMORY || error == WIRE_TROUBLE;
     }
-    /* An address that is away says nothing against one of the same host that has refused the log-in, as
-     * both lead to one server. */
+    /* An address that is away says nothing against one of the same host that has refused the
+     * log-in, as both lead to one server. */
     may_pass |= any_away && !(refusal && candidates.hosts == 1);
     return all_full && any_full    ? WIRE_FULL
            : refusal && may_pass   ? WIRE_SOME_REFUSE /* there may be another password by now */

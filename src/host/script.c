@@ -92,7 +92,8 @@ static void sha1_hex(struct slice slice, char hex[SHA1_HEX_SIZE])
 /* -- what a script sees ------------------------------------------------------------------------ */
 
 /* Makes words of what a script passes to a command, the first "count" values on Lua's stack, which
- * owns them. Numbers are written as Redis writes them. False: a value is neither text nor number. */
+ * owns them. Numbers are written as Redis writes them. False: a value is neither text nor
+ * number. */
 static bool make_words(lua_State *lua, struct slice *words, int count)
 {
     bool sound = true;

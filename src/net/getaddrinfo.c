@@ -49,7 +49,8 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
     int fault = __real_getaddrinfo(name, service, wanted, found);
     if (fault == 0 || !is_of_this_host)
         return fault;
-    /* A container or a chroot may lack /etc/hosts: it is the loopback address, without a look-up. */
+    /* A container or a chroot may lack /etc/hosts: it is the loopback address, without a
+     * look-up. */
     struct addrinfo loopback = wanted ? *wanted : (struct addrinfo){0};
     loopback.ai_flags &= ~(AI_PASSIVE | AI_CANONNAME);
     return __real_getaddrinfo(NULL, service ? service : "0", &loopback, found);

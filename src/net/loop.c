@@ -148,8 +148,8 @@ void loop_stop(struct loop *loop)
     loop->stopped = true;
 }
 
-/* Makes room for so many descriptors in a turn. -1 with errno: there is no memory; the loop stays as
- * it was. */
+/* Makes room for so many descriptors in a turn. -1 with errno: there is no memory; the loop stays
+ * as it was. */
 static int make_room(struct loop *loop, size_t count)
 {
     size_t room = count + 6; /* a few more, so that it seldom grows */

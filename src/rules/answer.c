@@ -1,8 +1,8 @@
 /* Reads the replies of the scripts, and believes only what makes sense. It changes only the answer.
- * A reply is a list: a word, the server's time ("now", ms since 1970), and elements that the head of
- * each function read_…() names in their order; (3) behind a name says that it takes three of them.
- * A record is a text that describes a party, a holder or a waiter: numbers, words, and notes of the
- * form NAME=VALUE behind them (lua/lock.lua).
+ * A reply is a list: a word, the server's time ("now", ms since 1970), and elements that the head
+ * of each function read_…() names in their order; (3) behind a name says that it takes three of
+ * them. A record is a text that describes a party, a holder or a waiter: numbers, words, and notes
+ * of the form NAME=VALUE behind them (lua/lock.lua).
  *
  * To add a field of a lock, edit the script that replies, struct lock_view (lock/lock.h), and
  * redis_answer_inspect(). */
@@ -234,8 +234,8 @@ static const char *limit_behind(const char *word, const char *what)
 /* The word of MISFIT in front of a version of rlock. */
 #define MINIMUM "minimum "
 
-/* Reads MISFIT, now, what, which key: words the reason why the request does not fit the lock. "what"
- * is one of the words below, a word and a limit, or the kind of data that the key holds. */
+/* Reads MISFIT, now, what, which key: words the reason why the request does not fit the lock.
+ * "what" is one of the words below, a word and a limit, or the kind of data that the key holds. */
 static void read_misfit(const redisReply *reply, struct answer *answer, struct redis_extra *extra)
 {
     static const struct {
