@@ -784,7 +784,7 @@ static bool open_etcd(const struct host_target *target, const char *table, struc
     int64_t ns, asked_us = own_clock_now(&etcd.clock);
 
     *fault = (struct host_fault){.broken = false};
-    if (*target->margin)
+    if (*target->margin) /* a duration, or "never" */
         etcd.known.margin_us =
             duration_parse(target->margin, &ns) ? ns / NS_PER_US : CLOCKLESS_NEVER;
     gateway_open(target, table);

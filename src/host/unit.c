@@ -37,7 +37,7 @@ struct record *unit_record(struct unit *unit, struct slice name, enum unit_use u
         unit_add(unit, name, use);
         return NULL;
     }
-    /* One that has expired is not there. */
+    /* A record that has expired, or was kept empty when it was deleted, is not there. */
     if (record_has_expired(&key->record, unit->now_us) || key->record.type == RECORD_NONE)
         record_clear(&key->record);
     return &key->record;

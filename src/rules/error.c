@@ -303,10 +303,11 @@ bool redis_error_is_senseless(const struct answer *answer)
 
 bool redis_newer_layout(const char *kind, const char *known, char *text, size_t size)
 {
-    size_t prefix = strcspn(known, "/") + 1, length = strcspn(kind, " ");
+    size_t prefix = strcspn(known, "/") + 1; /* "lock/" */
+    size_t length = strcspn(kind, " ");      /* of "lock/2", without a version of rlock behind it */
     int64_t version, ours;
 
-    if (strncmp(kind, known, prefix) != 0 || length > 20 ||
+    if (strncmp(kind, known, prefix) != 0 || length > 20 || /* it is something else */
         !decimal_read(kind + prefix, length - prefix, INT32_MAX, &version) ||
         !decimal_read(known + prefix, strlen(known + prefix), INT32_MAX, &ours) || version <= ours)
         return false;
