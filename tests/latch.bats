@@ -84,7 +84,8 @@ has_subscribers() {
     start_proxy
     rlock latch set k 3
     fault on up "d:worker" drop down
-    bg c rlock latch count-down -u "redis://${proxy[proxy]}" --id worker --server-wait 8s k
+    bg c rlock latch count-down -u "redis://${proxy[proxy]}" --id worker --connect-timeout 20s \
+        --server-wait 8s k
     poll_until 10 is_left k 2
     fault refuse
     ends_with c 69 30
