@@ -373,3 +373,16 @@ ERRORS='77 28P01 1045 user u: wrong password, or no such user
     kill "${pid[server]}"
     [[ ! -e $T/ran ]]
 }
+
+# The server has not proved its name then, and the library says so in other words.
+@test "MySQL: what a server refuses before TLS begins is understood as without TLS" {
+    with_database mysql
+    echo 1040 >"$T/error"
+    error_server
+    url=mysqls://u:p@127.0.0.1:$(head -n 1 "$T/server.out")/locks
+    says 69 'user u: too many clients$' run -n --server-wait 0 -u "$url" k -- touch "$T/ran"
+    echo 1130 >"$T/error"
+    says 77 'user u: no right to log in from here$' run -u "$url" k -- touch "$T/ran"
+    kill "${pid[server]}"
+    [[ ! -e $T/ran ]]
+}

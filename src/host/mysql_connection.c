@@ -146,8 +146,17 @@ static bool is_cut(const char *said)
 static void fail_to_connect(MYSQL *connection, const struct host_target *target,
                             struct host_error *fault)
 {
-    const char *said = mysql_error(connection), *number = strrchr(said, '(');
+    static const char unverified[] = "following error cannot be verified: ";
+    const char *said = mysql_error(connection), *told = strstr(said, unverified);
     unsigned error = mysql_errno(connection);
+
+    /* The server has refused the connection before TLS began: "…: 1040 - Too many connections". */
+    if (told) {
+        char *end;
+        error = (unsigned)strtoul(told + strlen(unverified), &end, 10);
+        said = end + strspn(end, " -");
+    }
+    const char *number = strrchr(said, '(');
     bool in_tls = error == CR_SSL_CONNECTION_ERROR;
     bool before_tls = error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR;
     /* The library tells the system's error only as a number in brackets at the end. */
