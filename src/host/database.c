@@ -240,7 +240,8 @@ static enum host_outcome end_transaction(const char *how)
     return database_ask(&request, NULL, &fault);
 }
 
-/* Sends one of the two requests of a unit, as database_ask() does. */
+/* Sends one of the two requests of a unit, and frees it. taker: takes the rows; may be NULL. The
+ * outcome and the fault are those of the unit. */
 static enum host_outcome ask_for_unit(struct sql_text *request, const struct database_taker *taker,
                                       struct host_fault *fault)
 {
@@ -466,6 +467,7 @@ static bool list_records(struct slice prefix, void (*each)(void *arg, struct sli
     add_name(&request, prefix);
     sql_add(&request, ")) = ");
     add_name(&request, prefix);
+    /* So MySQL finds the first one by its index. PostgreSQL compares names by a locale. */
     if (database.dialect->is_mysql) {
         sql_add(&request, " AND name >= ");
         add_name(&request, prefix);

@@ -156,8 +156,8 @@ static void ask_put(struct kit *kit, size_t process, const char *on, unsigned pu
     free(text);
 }
 
-/* Puts a text with the next number, if the key has the version "on". Returns as hear_put(): false,
- * and reported, where the put failed; a conflict is true. */
+/* Puts a text with the next number, if the key has the version "on". False, and reported: the put
+ * failed, or what became of it is not known. A conflict is true. */
 static bool put_next(struct kit *kit, size_t process, const char *on, size_t padding)
 {
     char *version_of = mem_strdup(on); /* it may be in the answer */
@@ -409,8 +409,9 @@ static void try_list(struct kit *kit)
     report_first(kit, "fine", "a list has the keys that there are");
 }
 
-/* Has a process get the key, for *ahead_ms: by how many ms the store's time, which the answer
- * tells, is ahead of this process's clock. False, and reported: the get failed. */
+/* Has a process get the key, for *ahead_ms: the store's time, which the answer tells, less that of
+ * this process's clock. That one counts from another start, so only the difference of two such
+ * numbers means something. False, and reported: the get failed. */
 static bool read_date(struct kit *kit, size_t process, int64_t *ahead_ms)
 {
     if (!current_version(kit, process))

@@ -165,7 +165,8 @@ static void add_operation(struct strbuf *txn, unsigned branch, unsigned kind,
     strbuf_free(operation);
 }
 
-/* Adds a read of the record of that name to a transaction. branch: as of add_operation(). */
+/* Adds a read of the record of that name to a transaction. branch: SUCCESS, or FAILURE of its
+ * conditions. */
 static void add_range(struct strbuf *txn, unsigned branch, struct slice name)
 {
     struct strbuf range = {0};
@@ -666,7 +667,7 @@ static struct strbuf commit_request(const struct unit *unit, char **texts, size_
 }
 
 /* Notes that the unit was written at that revision: its records are what is recent, for the next
- * unit. texts: as of commit_request(). */
+ * unit. texts: the records that were written; NULL for a key that was not. */
 static void note_commit(const struct unit *unit, char *const *texts, int64_t revision)
 {
     recent_forget();
@@ -675,10 +676,11 @@ static void note_commit(const struct unit *unit, char *const *texts, int64_t rev
         if (texts[i]) {
             clockless_wrote(&etcd.known, key, texts[i], &etcd.reading);
             recent_note(key->name, slice_of(texts[i]), revision);
-        } else if (!key->record.version) {
+        } else if (!key->record.version) { /* it was not there, and is not there now */
             recent_note(key->name, slice_of(""), 0);
         }
     }
+    /* A holder listens only in a while: most commands are over by then. */
     if (!etcd.listen_from.ns)
         etcd.listen_from = moment_plus(moment_now(), PATIENCE_NS);
     /* A client that begins to listen with this unit hears what was told since the unit was read,

@@ -274,13 +274,16 @@ bool gateway_log_in(struct host_fault *fault)
     return done;
 }
 
-/* Asks as ask_once() does, which has the same arguments, and tries again where that may help: after
- * a login, or with the next member. False: why the last attempt failed is in the fault. */
+/* Sends the request to the member whose turn it is, and again where that may help: after a login,
+ * or to the next member. The answer goes to *reply, which the caller drops, where the form is JSON,
+ * and to *answer where it is gRPC; the other one may be NULL. False: why the last attempt failed is
+ * in the fault. */
 static bool ask_members(const struct http_request *request, json_t **reply, struct slice *answer,
                         struct host_fault *fault)
 {
     bool done = false, again = true;
 
+    /* Once for each member, and once more behind a login. */
     for (size_t i = 0; again && i <= http_servers(); i++) {
         done = ask_once(request, reply, answer, fault);
         if (done)

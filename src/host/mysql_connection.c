@@ -301,6 +301,7 @@ static bool continue_connect(struct database_attempt *attempt, bool *has_failed)
     const struct host_target *target = &attempt->target;
     MYSQL *made = attempt->made, *up;
 
+    /* By the address, unless the server has to prove its name. */
     attempt->waits =
         attempt->waits
             ? mysql_real_connect_cont(&up, made, attempt->waits)

@@ -106,7 +106,7 @@ static const char *state_in(const char *message)
 }
 
 /* Returns the words of a message without what libpq puts in front: where it was connecting to is
- * known. state: of state_in(). */
+ * known. state: where its SQLSTATE begins; NULL: it has none. */
 static const char *said_of(const char *message, const char *state)
 {
     const char *failed = strstr(message, " failed: ");

@@ -106,8 +106,8 @@ void stream_expiry(const struct stream *stream, struct tls_expiry *expiry)
         tls_session_expiry(stream->tls, expiry);
 }
 
-/* Breaks off, as break_off() does, where the other end has ended the connection: with a guess why,
- * if it has never made sense. */
+/* Closes the stream where the other end has ended the connection, and reports why; with a guess at
+ * the reason, if the other end has never made sense. */
 static void break_off_ended(struct stream *stream, const char *why)
 {
     const char *guess = stream->made_sense_before ? NULL

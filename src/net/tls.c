@@ -339,7 +339,7 @@ static const char *take_certificate(SSL_CTX *context, const struct tls_file *fil
     return wrong;
 }
 
-/* Gives the context the files of the options. *has_all: see take_trust(). Returns which file is
+/* Gives the context the files of the options. *has_all: as in struct tls. Returns which file is
  * refused, and why; why NULL: none is. */
 static struct refusal take_files(SSL_CTX *context, const struct tls_options *options, bool *has_all)
 {

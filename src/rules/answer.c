@@ -307,8 +307,9 @@ static void read_holders(const redisReply *reply, size_t i, struct answer *answe
     answer->refused.holder = party_at(reply, i + 3, extra->now_ms, read_holder, &extra->party);
 }
 
-/* Reads an obstacle, four elements from i on: the holders, as read_holders() does; or, if there are
- * none, the first waiter in place of the oldest holder. */
+/* Reads an obstacle, four elements from i on: which key, how many holders keep the caller out, ms
+ * until the first may be gone, the oldest of them; or, if there are none, the first waiter in place
+ * of the oldest holder. */
 static void read_obstacle(const redisReply *reply, size_t i, struct answer *answer,
                           struct redis_extra *extra)
 {
@@ -428,7 +429,8 @@ static bool read_pause(const redisReply *record, int64_t now, struct lock_party 
     return true;
 }
 
-/* Reads the pause in element i, as read_pause() does. False: there is none. */
+/* Reads the pause in element i: who has paused the lock, the ms that are left, and its GLOB, or "".
+ * False: there is none. */
 static bool read_pause_at(const redisReply *reply, size_t i, int64_t now, struct lock_party *pause,
                           char glob[IDENTITY_WORD_MAX + 1])
 {

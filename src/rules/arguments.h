@@ -54,7 +54,9 @@ void redis_call_release(struct redis_call *call, const struct redis_terms *terms
 void redis_call_give_back(struct redis_call *call, const struct redis_call *acquisition);
 void redis_call_force(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                       const struct force_request *request);
-/* A GLOB or the minimum version: terms->pauses is not NULL. */
+/* Sets or ends the limit or the pause of a lock. Where request->glob is set, it is about all locks:
+ * a pause of those whose KEY the GLOB in "key" matches, or the minimum version; then terms->pauses
+ * is not NULL. */
 void redis_call_adjust(struct redis_call *call, const struct redis_terms *terms, const char *prefix,
                        const struct adjust_request *request);
 void redis_call_latch(struct redis_call *call, const char *prefix,
