@@ -312,7 +312,7 @@ static void start_release(struct keeper *keeper, struct moment until)
     if (!keeper->busy)
         send_release(keeper);
     else if (!keeper->again)
-        schedule_next(keeper, until); /* go_without_answer(); "again" waits for the answer */
+        schedule_next(keeper, until); /* go_without_answer(); with "again", the answer comes */
 }
 
 enum end_when {
@@ -798,6 +798,7 @@ static void on_confirmed(void *arg, const struct answer *answer)
     if (answer->verdict != VERDICT_UNKNOWN)
         outage_answered(&keeper->outage, now_of(keeper));
     if (answer->verdict == VERDICT_GRANTED) {
+        /* The grants of the keys that were granted, as they are now, in both lists of them. */
         for (size_t i = 0; i < keeper->granted.count; i++)
             keeper->grants[keeper->granted.asked[i]] = keeper->granted.grants[i] =
                 answer->granted.grants[i];

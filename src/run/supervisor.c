@@ -451,7 +451,7 @@ static void listen_to_agent(struct supervisor *s)
     s->job.lease.end = moment_max(s->job.lease.end, end);
     if (s->agent.gone && !was_gone && !s->done) {
         loop_remove(s->loop, &s->channel);
-        if (!wants_lock(s) && !needs_agent(s))
+        if (!wants_lock(s) && !needs_agent(s)) /* none will take its place and answer */
             leave_unanswered(s, RUN_CAUSE_AGENT_DIED);
     }
     if (s->held && !s->done)
