@@ -82,6 +82,19 @@ kill_all_agents() {
     run -1 grep 'could not be released' "$T/a.err"
 }
 
+# The lock stays the holder's until its command has ended, which has 20 s after TERM.
+@test "H135 the agent is killed while the command of a revoked lock ends: another one releases" {
+    bg_up a rlock run --lease 60s --kill-after 20s k -- \
+        sh -c "trap ': >\"$T/asked\"; await \"$T/go\"; exit' TERM; sleep 1000 & : >'$T/a.up'; wait"
+    bg f rlock force-release --yes k
+    poll_until 10 test -e "$T/asked"
+    kill_agent a
+    : >"$T/go"
+    ends_with a 79
+    is_free k
+    ends_with f 0
+}
+
 @test "H75 an agent that is stopped when the lock is released, or the wait ended, is continued" {
     stay a k --lease 60s
     queue b k --lease 60s
