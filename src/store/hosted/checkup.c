@@ -354,7 +354,8 @@ static void check_pg_replicas(struct probe *probe)
                     "");
 }
 
-/* Warns of unlogged tables: a crash empties them, and a standby has none of their rows. */
+/* Tells what a PostgreSQL server may lose in a crash. A crash empties unlogged tables
+ * (relpersistence 'u'), and a standby has none of their rows. */
 static void check_pg_durability(struct probe *probe)
 {
     struct sql_text text = text_of(probe);
@@ -850,7 +851,7 @@ static bool check_hosts(struct probe *probe, const struct url *all, struct check
         hosts.unreached += !server->reached;
         if (!probe->takes_locks)
             continue;
-        if (hosts.writers == 0)
+        if (hosts.writers == 0) /* this is the first one that takes locks */
             memcpy(hosts.cluster, probe->cluster, sizeof hosts.cluster);
         else if (strcmp(hosts.cluster, probe->cluster) != 0)
             *hosts.cluster = '\0';

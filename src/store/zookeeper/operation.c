@@ -174,6 +174,7 @@ void zk_miss(struct zk_store *store)
     case VERB_RENEW:
     case VERB_RELEASE: zk_refuse_not_held(store, store->absent); break;
     default:
+        /* A survey or a force has no nodes: only the session can be missing. */
         answer_fail(&answer, CAUSE_NOT_READY, "the session ended meanwhile");
         zk_session_sign(store->session, &answer);
         zk_tell_failure(store, &answer);
