@@ -69,14 +69,15 @@ struct clockless_reading clockless_later(const struct clockless_reading *reading
  * text. */
 bool clockless_read(struct clockless *known, struct unit_key *key, const char *text, size_t size,
                     const struct clockless_reading *reading);
-/* Returns the record as a text; the caller frees. */
+/* Returns the record as the text that the store is to keep, its lines with their stamps; the caller
+ * frees. */
 char *clockless_print(const struct clockless *known, const struct unit_key *key,
                       const struct clockless_reading *reading);
-/* The store has that text of it from now on. */
+/* Notes that the store has that text of the key from now on. */
 void clockless_wrote(struct clockless *known, const struct unit_key *key, const char *text,
                      const struct clockless_reading *reading);
 /* Whether the record has expired, for who sees it for the first time. */
 bool clockless_has_expired(int64_t margin_us, const char *text, size_t size,
                            const struct clockless_reading *reading);
-/* Forgets all. */
+/* Forgets all that is known, and frees it; the margin stays. */
 void clockless_end(struct clockless *known);

@@ -39,8 +39,9 @@ struct command_extra {
 /* Whether whoever runs a command may touch that key. */
 typedef bool command_reach(struct slice key);
 
-/* Runs the command and leaves one value, an error for one that there is not. extra: NULL, but in
- * tests. reach: NULL: any key. False if the unit must be done again; nothing is left then. */
+/* Runs the command, and leaves one value on the stack, its reply: an error for a command that there
+ * is not. extra: NULL, but in tests. reach: which key the caller may touch; NULL: any. False if the
+ * unit must be done again: then the stack is as before. */
 bool command_run(struct lua_State *lua, struct unit *unit, const struct command_extra *extra,
                  command_reach *reach, const struct slice *words, size_t count);
 

@@ -9,16 +9,18 @@
 #include "host/http.h"
 #include "host/store.h"
 
-/* Connects to nothing yet. */
+/* Notes where to connect to, and the names of keys; connects to nothing yet. table: "rlock", or,
+ * in tests, a part of all names. */
 void gateway_open(const struct host_target *target, const char *table);
-/* Has a token of etcd's for the user, if there is one. */
+/* Gets a token of etcd's for the user, if there is one, for all further requests. False: why is in
+ * the fault. */
 bool gateway_log_in(struct host_fault *fault);
 
 /* Asks by JSON. Returns the reply, which the caller drops. NULL: why is in the fault. A request
  * that only reads goes to the next member where one is cut off from the others. */
 json_t *gateway_ask(const char *path, const char *body, enum http_effect effect,
                     struct host_fault *fault);
-/* The same, with one attempt. */
+/* Asks by JSON as gateway_ask() does, but one member only, and once. */
 json_t *gateway_ask_once(const char *path, const char *body, enum http_effect effect,
                          struct host_fault *fault);
 

@@ -34,7 +34,7 @@ long http_post(const struct http_request *request, struct strbuf *reply, struct 
 /* The value of a header of the latest reply, or of what follows its body. NULL: it had none. */
 const char *http_header(const char *name);
 
-/* How long a request that writes may take, ms; 0: it has no limit. */
+/* Sets how long requests that write may take from now on, ms; 0: they have no limit. */
 void http_limit(long ms);
 
 /* The Date of the latest reply, us since 1970; 0: it had none. */
@@ -46,10 +46,11 @@ void http_add_message(struct strbuf *body, struct slice message);
  * is none yet. */
 bool http_take_message(struct slice *bytes, struct slice *message);
 
-/* A request by gRPC whose reply has no end. It ends the one before it. */
+/* Begins a stream, a request by gRPC whose reply has no end, and ends the one before it. The body
+ * is copied. */
 void http_stream_begin(const char *path, struct slice body);
 void http_stream_end(void);
-/* Whether there is one, with the server that is asked: the one before it may be silent. */
+/* Whether there is a stream, of the server that is asked now: one of another may be silent. */
 bool http_stream_is_open(void);
 /* The descriptor to read from; -1: none yet. *ms: http_stream_read() must be called by then; -1:
  * any time. */

@@ -24,7 +24,8 @@ void scripts_end(void);
 
 /* Makes a script of that text known by its digest. False with an error as the reply. */
 bool script_load(struct slice text, char hex[SHA1_HEX_SIZE]);
-/* Whether there is a script with that digest. */
+/* Whether there is a script with that digest, which script_run() can run then: it was loaded, or is
+ * one of the program's own. */
 bool script_is_known(const char *hex);
 
 /* A script to run, or one command. */

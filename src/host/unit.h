@@ -32,12 +32,12 @@ struct unit {
 
 enum unit_use { UNIT_READS, UNIT_WRITES };
 
-/* Adds a key that is known from the start. */
+/* Adds a key that the unit needs, by a name that is copied, before it is loaded. */
 void unit_add(struct unit *unit, struct slice name, enum unit_use use);
 /* The record of that key, which does not exist if it has expired. NULL: it was not loaded, or may
  * not be changed; then the unit must be done again. */
 struct record *unit_record(struct unit *unit, struct slice name, enum unit_use use);
-/* Copies both. */
+/* Has the text told to the channel when the unit is committed. Both are copied. */
 void unit_tell(struct unit *unit, struct slice channel, struct slice text);
 /* Whether there is anything to commit. */
 bool unit_has_changes(const struct unit *unit);

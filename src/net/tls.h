@@ -66,7 +66,7 @@ enum tls_state tls_read(struct tls_session *session, char *bytes, size_t size, s
                         char *fault, size_t fault_size);
 /* Encrypts "size" bytes, all of them. False if the session is broken. */
 bool tls_write(struct tls_session *session, const char *bytes, size_t size);
-/* Whether the peer has answered, with something that is not TLS. */
+/* Whether the peer has sent something, which is not TLS. */
 bool tls_hears_plain(const struct tls_session *session);
 /* Guesses why the peer ended the connection; NULL: not known. */
 const char *tls_guess_refusal(const struct tls_session *session);
@@ -77,7 +77,8 @@ struct tls_expiry {
     int64_t spare_s; /* until it is late to renew it: two weeks before its end, or of a short-lived
                         * one, when a quarter of its time is left */
 };
-/* After the handshake. *expiry has been zeroed. */
+/* Fills in which certificate of the session that is, after the handshake. *expiry is all zero
+ * before. */
 void tls_session_expiry(const struct tls_session *session, struct tls_expiry *expiry);
 /* Bytes that have to go to the socket: moves up to "size" of them out; returns how many. */
 size_t tls_give(struct tls_session *session, char *bytes, size_t size);
