@@ -47,7 +47,7 @@ int open(const char *path, int flags, ...)
     va_list more;
 
     va_start(more, flags);
-    mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+    mode_t mode = (flags & O_CREAT) ? va_arg(more, mode_t) : 0;
     va_end(more);
     const char *file = strcmp(path, "/proc/self/cgroup") == 0 ? own_cgroup : path;
     return (int)syscall(SYS_openat, AT_FDCWD, file, flags, mode);
