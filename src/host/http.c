@@ -231,6 +231,7 @@ static long curl_http_2(void)
 /* Has libcurl speak the version of HTTP that the form takes: HTTP/2, but for JSON without TLS. */
 static void set_version(CURL *easy, enum http_form form)
 {
+    /* The latest answer by gRPC was this server's; grpc_server counts from 1. */
     bool speaks_http_2 = !http.target.tls && http.grpc_server == http.chosen + 1;
 
     if (!http.target.tls && form == HTTP_JSON)

@@ -161,9 +161,10 @@ static void explain_failure(const struct database_attempt *attempt, struct host_
     const char *state = state_in(message), *said = said_of(message, state);
     enum wire_error error = error_of(states, state);
 
+    /* There is no SQLSTATE, or one that says little, as a pooler's does: the words may say more. */
     if (error == WIRE_UNFIT || error == WIRE_UNREACHABLE)
         error = error_of(words, said);
-    if (state && error == WIRE_UNREACHABLE)
+    if (state && error == WIRE_UNREACHABLE) /* the server has answered, so it can be reached */
         error = WIRE_TROUBLE;
     if (PQconnectionNeedsPassword(attempt->made))
         error = WIRE_PASSWORD;

@@ -448,7 +448,7 @@ static void do_scan(const struct request *request)
     words_add(&words, slice_of(word_text(request, 3)));
     char *prefix = mem_strdup(words.at[0].at), *to = prefix;
     for (const char *from = prefix; *from && !strchr("*?[", *from); *to++ = *from++)
-        if (*from == '\\' && from[1])
+        if (*from == '\\' && from[1]) /* the next byte is not a wildcard */
             from++;
     if (server.store->list((struct slice){prefix, (size_t)(to - prefix)}, note_name, &words,
                            &fault)) {
