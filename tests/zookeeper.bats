@@ -345,6 +345,28 @@ END
     run -0 rlock release --owner "$outer" k
 }
 
+# To renew or to release a lock, a command takes its owner's session over.
+@test "renew and release with the token of a waiter change nothing: it keeps its place" {
+    stay a k --lease 9s
+    sleep 1000 &
+    pid[keeper]=$!
+    queued k bg b rlock acquire --lease 9s --keep "${pid[keeper]}" k
+    queue c k --lease 9s
+    mapfile -t tokens < <(rlock status --json k | jq -r '.[0].waiters[].owner')
+    for token in "${tokens[@]}"; do
+        for command in renew release; do
+            run -1 rlock "$command" --owner "$token" k
+            [[ $output == *"k is not held by that owner"* ]]
+        done
+    done
+    mapfile -t now < <(rlock status --json k | jq -r '.[0].waiters[].owner')
+    [[ ${#tokens[@]} == 2 && "${now[*]}" == "${tokens[*]}" ]]
+    ends_well a
+    ends_with b 0
+    run -0 rlock release --owner "$(<"$T/b.out")" k
+    ends_with c 0
+}
+
 @test "a semaphore: acquire --keep, renew and release by another process; an agent that dies" {
     sleep 1000 &
     pid[keeper]=$!

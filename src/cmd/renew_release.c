@@ -79,6 +79,15 @@ static bool is_inside_run(const struct lock_view *lock, const char *owner)
     return false;
 }
 
+/* Whether the owner waits for the lock. lock: NULL if it is free. */
+static bool is_waiting(const struct lock_view *lock, const char *owner)
+{
+    for (size_t i = 0; lock && i < lock->waiter_count; i++)
+        if (strcmp(lock->waiters[i].owner, owner) == 0)
+            return true;
+    return false;
+}
+
 /* Opens the store, and finds which owner the request is for: the one that is named or reserved; or
  * its nearest ancestor that has acquired the lock, which is action->lock.owner then. */
 static int find_holder(struct renew_release *action)
@@ -96,7 +105,11 @@ static int find_holder(struct renew_release *action)
     bool acquired = owner_is_acquired(action->owner);
     bool has_ancestors = strchr(action->owner, '.');
 
-    if ((acquired && !has_ancestors) || action->owner == action->reserved)
+    /* Where a lock ends with its session, a request continues with the session of its owner, which
+     * it must not take from one that waits. */
+    bool is_plain =
+        acquired && !has_ancestors && store_can(&action->call.settings.address, STORE_DETACHED);
+    if (is_plain || action->owner == action->reserved)
         return STATUS_OK;
     const struct lock_view *lock =
         query_read_lock(&action->call.query, action->key, &action->call.list, &answer);
@@ -111,6 +124,10 @@ static int find_holder(struct renew_release *action)
     bool is_of_run = party ? !acquired && !party->reserved : is_inside_run(lock, action->owner);
     if (is_of_run)
         return not_holder_refuse_run(&action->call, action->key);
+    if (!party && is_waiting(lock, action->owner)) {
+        say_warning("%s is not held by that owner, which waits for it", action->key);
+        return STATUS_NO;
+    }
     /* RLOCK_OWNER is that of a run of other KEYs, so the reservation is meant. */
     if (!party && !acquired && !command_has(&action->call, OPTION_TOKEN))
         take_reservation(action);
