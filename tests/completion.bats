@@ -212,6 +212,6 @@ page() {
         comm -23 <(options_of "$command") \
             <(grep -ohP 'Fl -\K[a-z-]+' "$(page "$command")" "$TESTS/../man/rlock.1" |
                 sed 's/^/--/' | sort -u) >"$T/missing"
-        [[ ! -s $T/missing ]] || { echo "$command: $(<"$T/missing")" && false; }
+        [[ ! -s $T/missing ]] || { echo "not in the manual of $command: $(<"$T/missing")" && false; }
     done
 }

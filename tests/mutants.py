@@ -235,8 +235,8 @@ def earlier_cells(page):
 
 def missing_sentences():
     table = read_page(PAGE)
-    return [f"not in {PAGE}: {text}" for text, (page, _) in read_sentences().items()
-            if first_cell(text, page) not in table]
+    return [f"not in {PAGE} (--lives --write adds it): {text}"
+            for text, (page, _) in read_sentences().items() if first_cell(text, page) not in table]
 
 
 def write_sentences(page, caught):

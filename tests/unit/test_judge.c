@@ -243,7 +243,7 @@ static void test_row(const char *words, const char *wanted)
     }
     if (diagnosis.worst != worst)
         strcat(got, ", and the worst is another");
-    tap_is(got, wanted, "judge_server", words);
+    tap_is(got, wanted, "the good server of make(), with", words);
 }
 
 #define KEEPS                                                                                      \
