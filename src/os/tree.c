@@ -298,16 +298,22 @@ static bool group_is_ours(const struct tree *tree)
     return session < 0 || session == getsid(0);
 }
 
+/* Signals the command's group. False: no process of it got the signal; EPERM if there are some. */
+static bool deliver_to_group(const struct tree *tree, int signo)
+{
+    if (tree->leader >= 0 && kernel_signal_group(tree->leader, unless_overdue(tree, signo)))
+        return true;
+    if (group_is_ours(tree))
+        return kill(-tree->group, unless_overdue(tree, signo)) == 0;
+    errno = ESRCH;
+    return false;
+}
+
 enum tree_state tree_signal_group(const struct tree *tree, int signo)
 {
     if (tree->group <= 0)
         return TREE_GONE;
-    if (tree->leader >= 0 && kernel_signal_group(tree->leader, unless_overdue(tree, signo)))
-        return TREE_LIVE;
-    if (!group_is_ours(tree))
-        return TREE_GONE;
-    return kill(-tree->group, unless_overdue(tree, signo)) == 0 || errno == EPERM ? TREE_LIVE
-                                                                                  : TREE_GONE;
+    return deliver_to_group(tree, signo) || errno == EPERM ? TREE_LIVE : TREE_GONE;
 }
 
 /* Signals a process that was read before, unless it has ended or is let off. False if it could not
@@ -636,9 +642,7 @@ static enum tree_state signal_hidden_group(const struct tree *tree, const struct
     if (shows_group(all, tree->group) &&
         (process_list_find(all, tree->group) || (kill(tree->group, 0) != 0 && errno == ESRCH)))
         return TREE_GONE;
-    bool live = tree->group > 0 && group_is_ours(tree) &&
-                kill(-tree->group, unless_overdue(tree, signo)) == 0;
-    return live ? TREE_LIVE : TREE_GONE;
+    return tree->group > 0 && deliver_to_group(tree, signo) ? TREE_LIVE : TREE_GONE;
 }
 
 /* Returns until when a look may take: one that is not for KILL must not hold KILL up. */

@@ -455,11 +455,15 @@ static void note_stray(struct run *victim)
         victim->faulted = victim->killed = victim->agent_faulted = victim->signalled = true;
 }
 
-/* Whether a guard has called so often since that it has looked at that process by then. */
-static bool has_looked_since(const struct proc *guard, int64_t since)
+/* Whether a guard has made so many calls since then, CALLS_KEPT at most, the current one among
+ * them. */
+static bool has_called_since(const struct proc *guard, int64_t since, unsigned calls)
 {
-    return guard->calls > CALLS_KEPT && guard->called[guard->calls % CALLS_KEPT] > since;
+    return guard->calls > calls && guard->called[(guard->calls - calls) % CALLS_KEPT] > since;
 }
+
+/* The calls of a guard that sends a signal to a group: its last look, the clock, the signal. */
+#define CALLS_OF_SIGNAL 3
 
 /* The group's number is one that a process of the run had. Without pidfds, nothing tells the two
  * apart between a look and a signal; nor of a whole group, before Linux 6.9. rlock(7), "No usable
@@ -469,8 +473,10 @@ static void check_stray(const struct proc *process, const struct run *run, int s
 {
     bool blind = kernel.proc == PROC_NONE || kernel.proc == PROC_PROCESSES ||
                  (run && world.now < run->blind_until);
-    bool between = !kernel.signals_groups && has_just_slept();
-    bool tells = process->kind == STRANGER && has_looked_since(kernel.current, process->born);
+    bool looked = has_called_since(kernel.current, process->born, CALLS_OF_SIGNAL);
+    bool between = !kernel.signals_groups && (has_just_slept() || !looked);
+    bool tells =
+        process->kind == STRANGER && has_called_since(kernel.current, process->born, CALLS_KEPT);
 
     if ((kernel.no_pidfd || kernel.no_pidfd_signal || blind || between) && !tells)
         note_stray(process->run);
