@@ -118,12 +118,17 @@ goes_on() {
     ends_well b
 }
 
-# The relay asks for another number, which the server has, in place of the cluster's name.
+# The relays ask for other numbers, which the server has, in place of the cluster's name and size.
+# Two parts of a cluster have its name as well, but neither has as many nodes as take writes.
 @test "H166 doctor knows nodes of one Galera cluster, which all take writes, from two primaries" {
     with_database mysql
     local port
     relay_to_database wsrep_cluster_state_uuid Connection_errors_select
     port=$(<"$T/relay.out")
+    run rlock doctor -u "$(its_url mysql "127.0.0.1:$port,localhost:$port")"
+    [[ $output == *"warning  hosts        2 hosts take writes: 127.0.0.1:$port"* ]]
+    bg_prints sized python3 "$TESTS/sql_relay.py" "$port" wsrep_cluster_size 'Innodb_page_siz%%%'
+    port=$(<"$T/sized.out")
     run rlock doctor -u "$(its_url mysql "127.0.0.1:$port,localhost:$port")"
     [[ $output == *"2 hosts take writes, as nodes of one Galera cluster: 127.0.0.1:$port, localhost"* ]]
     run rlock doctor -u "$(its_url mysql "127.0.0.1:$port,127.0.0.1:$MYSQL_PORT")"

@@ -39,6 +39,7 @@ struct probe {
     bool among_hosts; /* the URL has several, of which one takes the locks */
     bool takes_locks;
     char cluster[40];                  /* of Galera, by its name; empty: the server is in none */
+    int64_t nodes;                     /* how many of that cluster this server sees, with itself */
     const struct sql_dialect *dialect; /* NULL: of another kind of store */
     struct loop *loop;
     struct redis_session *session, *other; /* each with a host; the second is rarely used */
@@ -613,6 +614,16 @@ static void check_my_durability(struct probe *probe)
                       "set it to 1");
 }
 
+/* Notes of which cluster of Galera the server is a node, if of any, and how many nodes it sees.
+ * Parts of a cluster that was started twice have one name, and do not see each other. */
+static void note_cluster(struct probe *probe)
+{
+    if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'"))
+        snprintf(probe->cluster, sizeof probe->cluster, "%.36s", probe->values[1]);
+    if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'"))
+        decimal_parse(probe->values[1], 0, INT64_MAX, &probe->nodes);
+}
+
 /* Examines a MySQL or MariaDB: whether it takes locks, whether it keeps them, whether it has
  * connections for the waiters, and its tables. */
 static void check_mysql(struct probe *probe)
@@ -624,8 +635,7 @@ static void check_mysql(struct probe *probe)
 #undef BY_DEFAULT
     if (!takes_locks && probe->among_hosts)
         return;
-    if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'"))
-        snprintf(probe->cluster, sizeof probe->cluster, "%.36s", probe->values[1]);
+    note_cluster(probe);
     check_my_durability(probe);
     check_my_mode(probe, takes_locks);
     check_my_replicas(probe);
@@ -786,6 +796,7 @@ static bool check_url(struct probe *probe, const struct url *url, const char *co
         probe->server = checkup_add(checkup, url);
         probe->takes_locks = false;
         *probe->cluster = '\0';
+        probe->nodes = 0;
         if (tests)
             examine_by_host(probe, tests);
         else
@@ -805,6 +816,7 @@ struct hosts {
     size_t writers, unreached;
     char names[URL_TEXT_SIZE];
     char cluster[40]; /* that all of them are nodes of; empty: of none, or of several */
+    int64_t nodes;    /* how many of it each of them sees */
     enum level worst;
 };
 
@@ -815,7 +827,7 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
     if (hosts->writers == 0)
         diagnosis_add(whole, "hosts", LEVEL_UNFIT, "promote one of them",
                       "none of the %zu hosts takes writes", url->host_count);
-    else if (hosts->writers > 1 && *hosts->cluster)
+    else if (hosts->writers > 1 && *hosts->cluster && (int64_t)hosts->writers <= hosts->nodes)
         diagnosis_add(whole, "hosts", hosts->worst, hosts->worst > LEVEL_NOTE ? "see above" : "",
                       "%zu hosts take writes, as nodes of one Galera cluster: %s", hosts->writers,
                       hosts->names);
@@ -851,10 +863,12 @@ static bool check_hosts(struct probe *probe, const struct url *all, struct check
         hosts.unreached += !server->reached;
         if (!probe->takes_locks)
             continue;
-        if (hosts.writers == 0) /* this is the first one that takes locks */
+        if (hosts.writers == 0) { /* this is the first one that takes locks */
             memcpy(hosts.cluster, probe->cluster, sizeof hosts.cluster);
-        else if (strcmp(hosts.cluster, probe->cluster) != 0)
+            hosts.nodes = probe->nodes;
+        } else if (strcmp(hosts.cluster, probe->cluster) != 0 || hosts.nodes != probe->nodes) {
             *hosts.cluster = '\0';
+        }
         text_append(hosts.names, sizeof hosts.names, "%s", hosts.writers++ > 0 ? ", " : "");
         url_append_hosts(&url, hosts.names, sizeof hosts.names);
         if (server->diagnosis.worst > hosts.worst)
