@@ -116,6 +116,7 @@ contended() {
     kill -CONT "${pid[a]}"
     ends_with a 79
     finish f
+    run -1 grep "its agent" "$T/a.err" # nothing is left for another one to do
 }
 
 @test "H93 SIGSTOP of rlock that has just answered its agent: that frees the lock all the same" {

@@ -298,6 +298,7 @@ static void hear_over(struct supervisor *s, const struct agent_report *over)
         set_outcome(s, refused ? OUTCOME_NOT_ACQUIRED : OUTCOME_FAILED, over->status);
         run_tell(events_of(s), &over->news);
     } else if (wants_lock(s)) {
+        s->kept &= failed; /* no other agent must release that */
         if (s->job.cleared)
             s->unreleased = run_news_keep(s->unreleased, &over->news); /* told with its end */
         else if (failed && needs_agent(s))
