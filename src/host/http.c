@@ -236,10 +236,11 @@ static void set_version(CURL *easy, enum http_form form)
 
     if (!http.target.tls && form == HTTP_JSON)
         return;
-    /* libcurl 7.88, of Debian 12, fails if it is told again, without TLS, over the same connection:
-     * so it is told over a fresh one, and not again while the server speaks HTTP/2 over that. Where
-     * that has broken, libcurl makes one of HTTP/1.1, over which etcd knows no such path: then
-     * http_post() asks again. */
+    /* Without TLS, libcurl 7.88, of Debian 12, fails if it is told of HTTP/2 (curl_http_2()) a
+     * second time over the same connection. So it is told of that only for a fresh connection, and
+     * not again while the server speaks HTTP/2 over that one. Where that one has broken, libcurl
+     * makes a connection of HTTP/1.1, over which etcd does not know the path: then http_post() asks
+     * again. */
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                      speaks_http_2 ? (long)CURL_HTTP_VERSION_2_0 : curl_http_2());
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, speaks_http_2 || http.target.tls ? 0L : 1L);

@@ -97,9 +97,9 @@ static void add_release(struct sql_text *text, const struct unit_key *key, int64
     sql_end(text);
 }
 
-/* Adds the statement that has a row which is there name the holder "by": a new one, or the same,
- * whose lock lasts longer. MySQL sets columns from left to right, so those come first that compare
- * what is there. */
+/* Adds the statement that writes the holder "by" into a row that exists: another holder than
+ * before, or the same, whose lock is to last longer. MySQL sets columns from left to right, so
+ * those come first that compare what is there. */
 static void add_holder(struct sql_text *text, const struct unit_key *key, const char *by,
                        int64_t now_ms)
 {

@@ -205,10 +205,11 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-/* For OpenSSL: verifies the server's certificate in a handshake. Returns 1: it is trusted, and for
- * the host; else 0 or less, with the reason in "verified". If the system's directories are not
- * enough, reads the bundle, has the handshake pause, and is called once more when that is
- * continued. *arg, the bool has_all: there is no bundle left to read. */
+/* For OpenSSL: verifies the server's certificate in a handshake. Returns 1 if it is trusted, and
+ * for the host; otherwise 0 or less, with the reason in "verified". If the system's directories are
+ * not enough, reads the bundle and has the handshake pause, for which it returns 1, too; it is
+ * called once more when the handshake continues. *arg, the bool has_all: there is no bundle left to
+ * read. */
 static int verify_certificate(X509_STORE_CTX *verified, void *arg)
 {
     bool *has_all = arg;

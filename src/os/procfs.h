@@ -65,12 +65,13 @@ void procfs_end(struct procfs *procfs);
 /* The number that was given last to a process or a thread of this name space: they are given in
  * turn, up to a limit, and then from the lowest that is free. -1 if the kernel does not tell. */
 pid_t procfs_last_pid(const struct procfs *procfs);
-/* Opens a file of a process: -1 with errno, see process_look_of(). */
+/* Opens a file of a process: -1 with errno, see process_look_of(). procfs: NULL opens it by its
+ * name in /proc, for a caller that has not called procfs_open(), and so has no reserve. */
 int procfs_open_file(const struct procfs *procfs, pid_t pid, const char *name);
 /* Returns what the errno of opening or reading a process's file means for the process. */
 enum process_look process_look_of(int error);
-/* Reads what /proc tells of a process into *process. procfs: NULL for any /proc that is mounted,
- * where no more is needed. */
+/* Reads what /proc tells of a process into *process, which counts only if it is PROCESS_FOUND.
+ * procfs: may be NULL, as for procfs_open_file(). */
 enum process_look procfs_read(const struct procfs *procfs, pid_t pid, struct process *process);
 /* Reads the same as procfs_read(), but the start, which is 0, and never waits. While a process
  * executes another program, what procfs_read() reads of it is locked, for as long as a file server

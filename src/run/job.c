@@ -505,7 +505,8 @@ static void continue_command(struct job *job)
     struct tree tree = tree_of(job);
 
     tree.kill_at = deadline_now(job).kill_at;
-    /* The clock is looked at last: signals are heard before timers and the agent's reports. */
+    /* A deadline may have passed of which no timer has told yet: signals are handled before timers
+     * and the agent's reports. So the clock is read here, after all else. */
     if (stopped && moment_reached(tree.kill_at, moment_now())) {
         if (job->state == JOB_RUNNING) /* one that is being ended waits for KILL */
             job_verify(job);

@@ -154,9 +154,9 @@ local function recall(lock, waiter)
   waiter.deadline, waiter.far = math.min(waiter.deadline, now + waiter.far), 0
 end
 
--- Has those far waiters call that have come near since the queue was last written, and writes their
--- records. Near are the first NEAR tickets. When the queue was last written, near_from was its
--- first ticket, and those near to that were told: so this continues behind them. For each dead
+-- Tells the far waiters that have come near since the queue was last written to call, and writes
+-- their records. Near are the first NEAR tickets. When the queue was last written, near_from was
+-- its first ticket, and those near to that were told: so this continues behind them. For each dead
 -- waiter that this call has passed over (queue.dead), NEAR more are told, as many that died at the
 -- same time must not keep the others for long.
 local function recall_near(lock, queue)
@@ -175,8 +175,9 @@ local function recall_near(lock, queue)
   end
 end
 
--- Writes the queue to its field, and has those far waiters call that have come near. An empty queue
--- of those that nest is removed; that of the lock itself stays, so that tickets are not used twice.
+-- Writes the queue to its field, and tells the far waiters that have come near to call. An empty
+-- queue of those that nest is removed; that of the lock itself stays, so that tickets are not used
+-- twice.
 local function write_queue(lock, queue)
   recall_near(lock, queue)
   if queue.base ~= 'q' and queue.first > queue.last then

@@ -357,8 +357,8 @@ static void read_ahead(struct loop_timer *timer)
         cluster_nodes_read(cluster->nodes, until, was_read_ahead, cluster);
 }
 
-/* No request has followed the last one at once: closes nodes of no use, and has a map that is not
- * known read before the next request needs it. */
+/* No request has followed the last one at once: closes nodes of no use, and, if the map is not
+ * known, begins to read it before the next request needs it. */
 static void on_idle(struct loop_timer *timer)
 {
     struct cluster *cluster = timer->owner;

@@ -46,8 +46,8 @@ static void keep_view(void *arg, const struct lock_view *view)
     lock_views_add(&survey->views, view);
 }
 
-/* A master has answered a part: the survey has more time for the next. retry_until is not put off,
- * as a survey that begins anew has the masters that are there answer again and again. */
+/* A master has answered a part: the survey has more time for the next. retry_until is not put off:
+ * in a survey that begins anew, the masters that are there answer again and again. */
 static void on_progress(void *arg)
 {
     struct cluster_survey *survey = arg;

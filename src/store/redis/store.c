@@ -450,8 +450,8 @@ static void read_reply(struct redis_store *store, const redisReply *reply, struc
     }
 }
 
-/* Ends the operation with the answer to its call, which is not sent again, and has a waiter that
- * hears no wake-up ask again after a while. The pause of a GLOB continues with the locks. */
+/* Ends the operation with the answer to its call, which is not sent again. A waiter that hears no
+ * wake-up will ask again after a while. The pause of a GLOB continues with the locks. */
 static void finish_call(struct redis_store *store, struct answer *answer)
 {
     if (store->marks && (answer->verdict == VERDICT_GRANTED || answer->cause == CAUSE_ABSENT)) {
@@ -738,8 +738,8 @@ static void redis_close(struct store *base)
     free(store);
 }
 
-/* Makes the call of an acquisition. settled: what a quorum has settled on; of any other store it is
- * empty. */
+/* Fills store->call for an acquisition; redis_start() has it sent. settled: what a quorum has
+ * settled on; of any other store it is empty. */
 static void call_acquire(struct redis_store *store, const struct acquire_request *request,
                          const struct member_terms *settled)
 {
@@ -755,7 +755,7 @@ static void call_acquire(struct redis_store *store, const struct acquire_request
     redis_call_acquire(&store->call, &store->terms, store->prefix, request, settled, store->offers);
 }
 
-/* Makes the call of a renewal. On a new connection it goes out with the greeting, and does not
+/* Fills store->call for a renewal. On a new connection it goes out with the greeting, and does not
  * listen: the next one does. On a long way the script itself goes out, until the server is known to
  * have it. */
 static void call_renew(struct redis_store *store, const struct renew_request *request,
@@ -769,11 +769,12 @@ static void call_renew(struct redis_store *store, const struct renew_request *re
     store->listen = request->listen && redis_session_is_up(store->session);
 }
 
-/* Makes the call of a release. */
+/* Fills store->call for a release. */
 static void call_release(struct redis_store *store, const struct release_request *request)
 {
     redis_call_release(&store->call, &store->terms, store->prefix, request);
-    /* One that may go out with the greeting is done even late: its process may have ended. */
+    /* A release that may come late (redis_call_release()) tells the server no time after which it
+     * must not be done: its process may have ended by then, and would not send another one. */
     store->in_time = !store->call.ahead;
     if (!request->returns) /* an owner that comes back for another try keeps its places */
         keep_places(store, NULL);
@@ -809,8 +810,8 @@ static enum release_sent redis_release_nowait(struct store *base,
     return sent ? RELEASE_SENT : waits ? RELEASE_BLOCKED : RELEASE_UNSENT;
 }
 
-/* Makes the call of a pause or a limit. A pause of a GLOB is stored first; then a survey marks the
- * locks that are there (finish_call()). */
+/* Fills store->call for a pause or a limit. A pause of a GLOB is stored first; then a survey marks
+ * the locks that are there (finish_call()). */
 static void call_adjust(struct redis_store *store, const struct adjust_request *request)
 {
     if (request->glob) {
@@ -836,8 +837,8 @@ static void call_survey(struct redis_store *store, const struct survey_request *
     redis_survey_ask(store->survey, store->until);
 }
 
-/* Makes the call of a latch. One that changes it must not be done too late; one that only reads
- * must not be answered by a replica. */
+/* Fills store->call for an operation on a latch. One that changes it must not be done too late; one
+ * that only reads must not be answered by a replica. */
 static void call_latch(struct redis_store *store, const struct latch_request *request)
 {
     bool changes = request->verb >= LATCH_SET; /* as the verbs behind that one do */

@@ -126,8 +126,9 @@ end
 -- Lowers the caller's "bound", for how long (ms) it lets other waiters pass it, to the least bound
 -- in any queue of its keys. A caller that waits for several keys must be passed for equally long in
 -- all their queues: otherwise two such waiters could each come first in one queue, and wait for
--- each other. That could also be where an older waiter, which may be passed for longer, is before
--- one of them in one queue only, since first_in_turn() does not look behind it.
+-- each other. The two could do so, too, where an older waiter, which may be passed for longer,
+-- stands before one of them in one queue only, since first_in_turn() does not look behind the
+-- oldest waiter of a queue.
 local function share_bound()
   for _, lock in ipairs(locks) do
     if lock.queue.first <= lock.queue.last then

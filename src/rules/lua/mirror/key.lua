@@ -31,8 +31,8 @@ local function has_mark(mirror)
   return mirror.kind == 'shedlock' and string.sub(value, -#mark - 1) == ' ' .. mark
 end
 
--- The text by which an answer tells of a mirror that another program holds: its name, and the
--- holder if that is known and not a secret, as it is with shedlock only.
+-- The text by which an answer tells of a mirror that another program holds: its name, and with
+-- shedlock also the holder. Of the other kinds the holder is not known, or is a secret.
 local function label_of(mirror)
   local by = mirror.kind == 'shedlock' and redis.call('GET', mirror.key)
   return 'foreign ' .. mirror.name .. (by and ' (' .. by .. ')' or '')
