@@ -2,6 +2,10 @@
 # looked for. ${at[N]} is a KEY at the Nth of three masters; a node is called by its port. rounds
 # NAME NUMBER SECONDS KEY...: so often, or until there is a file "enough", it takes the keys and
 # writes to the log who comes and who goes. each_alone: of these, no two are there at a time.
+# asks_holder KEY: its holder is asked for it (force-release), releases it, and says who asked.
+# all_commands: each command that asks a store for a lock or a latch. crowd SERVER...: clients hold
+# all the connections that these servers accept, until crowd_leaves. renews_lock KEY: its holder has
+# renewed it since.
 
 load helper
 load cluster

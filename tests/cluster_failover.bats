@@ -1,7 +1,9 @@
 # A Redis Cluster whose masters die, hang, are alone or are replaced, under locks that are held or
 # waited for. ${at[N]} is a KEY at the Nth of three masters; a node is called by its port. ends
 # NAME: told to, with the lock that it had. holder_and_waiter_survive FAILOVER: a holds a key and w
-# waits for it while "FAILOVER MASTER" has its master replaced.
+# waits for it while "FAILOVER MASTER" has its master replaced. another_than KEY: a master that does
+# not have it; taken_over KEY PORT: it has another master than that one; renews_lock KEY: its holder
+# has renewed it since.
 
 load helper
 load cluster

@@ -1,6 +1,8 @@
 # A Redis Cluster whose slots move to other masters, under locks that are held or waited for, and
 # one whose answers are lost. ${at[N]} is a KEY at the Nth of three masters; a node is called by its
-# port. ends NAME: told to, with the lock that it had.
+# port. ends NAME: told to, with the lock that it had. each_flight SERVERS COMMAND: in one run after
+# the other, another answer of the SERVERS is lost; each run ends well. renews_lock KEY: its holder
+# has renewed it since. another_than KEY: a master that does not have it.
 
 load helper
 load cluster

@@ -3,6 +3,7 @@
 # killed and started again, and each other block of code is done there. A command that does not
 # work, a lock that is forgotten, or a finding of the doctor fails. steps_of HEADING: the steps of
 # that section, in $T/steps; do_steps does them; make_server: an empty server, with Debian's files.
+# keeps_all_over_a_kill: all locks are as before when the server was killed and has started again.
 
 load helper
 load databases

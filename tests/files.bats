@@ -86,6 +86,8 @@ setup_commands() {
     done < <(commands)
 }
 
+# First a run reads both from one pipe. Then a holder reads its settings from a pipe, as it can only
+# once: they name the files of certificate and key, which its second connection needs as well.
 @test "H131 certificate and key come from one pipe, and serve when a holder connects again" {
     both() { cat "$CERTS/client.pem" "$CERTS/client.key"; }
     run -0 rlock run --password-file <(pieces password-file) --tls-ca <(pieces tls-ca) \

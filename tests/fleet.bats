@@ -52,6 +52,7 @@ END2
     chmod +x "$T/bin/"*
 }
 
+# One of the example's steps is rlock doctor: a finding that is more than a warning ends the steps.
 @test "Ansible's tasks leave a host that passes the doctor" {
     stubs
     as_host ansible.yml
@@ -60,6 +61,7 @@ END2
     fi
 }
 
+# Here, too, rlock doctor is a step of the example.
 @test "cloud-init leaves a host that passes the doctor" {
     stubs
     as_host cloud-init.yaml

@@ -3,7 +3,8 @@
 # each_database: what follows is done with each of them. run_a_held_back WORD: a's statement with
 # WORD stands still on its way to the server until "let_go"; commits_are_undone COUNT ERROR...: the
 # first COUNT commits are undone, with that error, and were_undone says that they were; view_has
-# VIEW KEY ROWS: so many rows for KEY.
+# VIEW KEY ROWS: so many rows for KEY. with_database NAME: what follows is done with that one, or
+# the test is skipped.
 load helper
 load databases
 

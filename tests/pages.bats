@@ -4,6 +4,7 @@
 # says that the log has just these lines: "KEY MODE: COMMAND" of a command under that lock, " :
 # COMMAND" of one under none. take_block PAGE HEADING [NUMBER]: it becomes $T/block; as_cron,
 # as_ci_job: the commands of a crontab or a CI job in it; run_block STATUS: it ends with that.
+# stand_in_for NAME...: stand-ins of these names.
 
 load helper
 load stand_ins

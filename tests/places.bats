@@ -5,7 +5,8 @@
 # is killed or stopped, and nothing left. own_mounts SCRIPT: in mounts of its own that the SCRIPT
 # has made; in_user_space DIRECTORY: a process shows it as $T/fuse (FUSE); asked_for ROW: its
 # command's file is still asked for when aROW should work. as_user NUMBER: each rlock that follows
-# is of that user, who has no name.
+# is of that user, who has no name. nothing_left: no process of rlock or of a command, and no lock;
+# replacement: an agent that is killed is replaced, and the lock is kept.
 
 load helper
 load places
@@ -174,6 +175,8 @@ runs_or_says_what_is_missing() {
     is_free k
 }
 
+# With each limit up to 24 rlock says what is missing, or runs its command. It runs it with "least"
+# and more, and keeps its promises with "least".
 @test "place: as few descriptors as suffice" {
     run_rlock_under env
     runs_or_says_what_is_missing --nofile=24 'Too many open files'

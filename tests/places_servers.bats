@@ -1,6 +1,8 @@
 # Networks and servers between which rlock runs, and that are there all the time. run_rlock_under
 # COMMAND: each rlock that follows is started by that. exclusion, signals, keeps_promises: one
 # command at a time, whichever process is killed or stopped; signals reach it; all of that.
+# replacement: an agent that is killed is replaced, and the lock is kept. nothing_left: no process
+# of rlock or of a command, and no lock.
 
 load helper
 load places

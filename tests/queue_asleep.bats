@@ -1,5 +1,7 @@
 # Waiters that sleep longer than the queue waits for them. stopped_before_its_grant: while the
-# answer that grants it the lock is on its way.
+# answer that grants it the lock is on its way. passed_over OPTIONS / OPTIONS / OPTIONS: of the
+# holder, the first waiter, which is stopped, and the second one. The second one has its turn before
+# the first, and the first when it continues.
 
 load helper
 load waiters

@@ -1,7 +1,9 @@
 # Several --url: an exclusive lock of a majority of servers that know nothing of each other. Its
 # abilities, and its refusals; quorum_faults.bats has the faults. node N WORD... asks server N
 # itself. held_on_all, nothing_at KEY N...: at each of these servers one owner has KEY, or none has
-# it.
+# it. asks_holder KEY: its holder is asked for it (force-release), releases it, and says who asked.
+# each_flight SERVERS COMMAND: in one run after the other, another answer of the SERVERS is lost;
+# each run ends well.
 
 load helper
 load quorums

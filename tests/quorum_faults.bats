@@ -3,7 +3,8 @@
 # has KEY, or none has it. up_for S N: server N has been up for S seconds; second_node_forgets
 # COMMAND: two of three hold the lock, and the second of them loses its data by COMMAND.
 # use_nodes_1_to_3: RLOCK_URL leads only to these; behind_proxy N: server N is asked through the
-# proxy pN.
+# proxy pN. crowd SERVER...: clients hold all the connections that these servers accept, until
+# crowd_leaves.
 
 load helper
 load quorums

@@ -1,7 +1,8 @@
 # docs/redis.md: each server that the page sets up is set up as it says, filled with locks, killed
 # and started again. A command that does not work, a lock that is forgotten or a finding of the
 # doctor that the page does not mention fails. follow HEADING: does what that section tells root to
-# do.
+# do. keeps_all_over_a_kill: all locks are as before when the server was killed and has started
+# again.
 
 load helper
 load restarts

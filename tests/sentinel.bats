@@ -1,7 +1,9 @@
 # sentinel://: how the master is found, and what is said where it is not: H39, H40. The servers are
 # a, the master, and b, its replica; the Sentinels are 1, 2 and 3; "on NAME WORD..." asks one of
 # them. disturb: what the test does now is undone by a new deployment. tls_files NAME: the
-# certificate of all of them; bytes_up PROXY: so many have gone through it.
+# certificate of all of them; bytes_up PROXY: so many have gone through it. all_commands: each
+# command that asks a store for a lock or a latch. each_flight SERVERS COMMAND: in one run after the
+# other, another answer of the SERVERS is lost; each run ends well.
 
 load helper
 load sentinels

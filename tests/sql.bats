@@ -1,7 +1,7 @@
 # Locks in a database: the same for PostgreSQL and for MariaDB, of which each test takes all that
 # are here. each_database: what follows is done with each of them. relay_to_database OLD NEW: a
 # server in between, at $through, which reads NEW where a client has written OLD; so a setting seems
-# to be another one.
+# to be another one. with_database NAME: what follows is done with that one, or the test is skipped.
 
 load helper
 load databases

@@ -1,4 +1,5 @@
-# A database server whose clock is set.
+# A database server whose clock is set. each_database: what follows is done with each server that is
+# here.
 
 load helper
 load databases

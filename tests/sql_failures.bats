@@ -4,6 +4,7 @@
 # driver is a script. bent_names: a name service for the driver that is away as long as there is
 # $T/away; server_takes, user_takes N: so many connections; url_shown: as messages show it.
 # error_server: a server that answers each connection with the error in the file "error".
+# with_database NAME: what follows is done with that one, or the test is skipped.
 load helper
 load databases
 

@@ -1,6 +1,6 @@
 # A statement that a database server holds up before it reads: the rows are then newer than the
 # statement. The table "gated" has a gate in front of it: close_gate, open_gate; held_up N: so many
-# statements wait there.
+# statements wait there. each_database: what follows is done with each server that is here.
 
 load helper
 load databases

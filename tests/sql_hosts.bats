@@ -3,7 +3,7 @@
 # these hosts; hold_by NAME URL: NAME holds a lock there, and another one waits; goes_on NAME: it
 # has kept the lock, and then the other one has it. have_names: the host "store.test" has the
 # addresses in $T/addresses from now on; caught_up: the standby has all that the primary has
-# acknowledged.
+# acknowledged. with_database NAME: what follows is done with that one, or the test is skipped.
 
 load helper
 load databases

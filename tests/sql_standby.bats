@@ -36,7 +36,7 @@ teardown_file() {
     databases_end
 }
 
-# splitter_start: Pgpool-II, which has the standby answer what is read outside of a transaction.
+# splitter_start: Pgpool-II, which sends to the standby whatever is read outside of a transaction.
 splitter_start() {
     local dir=$T/splitter control
     mkdir "$dir"

@@ -1,6 +1,7 @@
 # Encrypted connections: trusted servers, and the messages about others. And forms of an address:
 # each is the server that it names, and never one at a default place. no_connection REGEX OPTION...:
-# one attempt, which runs no command and says why.
+# one attempt, which runs no command and says why. all_commands: each command that asks a store for
+# a lock or a latch.
 
 load helper
 load certificates

@@ -1,6 +1,9 @@
 # zookeeper://, with a real server. A lock is a node of a session, which lasts as long as its lease.
 # relay_start: TLS before the server; small_start N: another server, which takes N clients from one
-# address.
+# address. each_flight SERVERS COMMAND: in one run after the other, another answer of the SERVERS is
+# lost; each run ends well. slots: of the live holders; place_is_kept OPTIONS: of waiters whose
+# agents are killed; passed_over OPTIONS / OPTIONS / OPTIONS: of the holder, the first waiter, which
+# is stopped, and the second one, which has its turn before the first.
 
 load helper
 load zookeepers
