@@ -233,6 +233,7 @@ into_full_pipe() {
     exec 7>&-
 }
 
+# has_less_left: the lease of k has less than 18.5 s left.
 has_less_left() {
     [[ $(lease_left k) -lt 18500 ]]
 }

@@ -35,6 +35,7 @@ check() {
     check 0 'OK - 1 lock held |' --held 0 k
 }
 
+# older_than SECONDS: rlock check says that deploy-a has been held for longer than that.
 older_than() {
     local answer
     answer=$(rlock check deploy-a) && [[ $answer =~ held=([0-9.]+)s ]] &&
@@ -58,6 +59,7 @@ older_than() {
     rlock resume 'ci/*'
 }
 
+# paused_for_more KEY SECONDS: rlock check says that KEY has been paused for longer than that.
 paused_for_more() { # KEY SECONDS
     local answer
     answer=$(rlock check --paused 1h "$1") && [[ $answer =~ paused=([0-9.]+)s ]] &&

@@ -100,6 +100,7 @@ any() {
     return 1
 }
 
+# node_pid PORT: prints the process of that node.
 node_pid() {
     local one
     { read -r one <"$CLUSTER_DIR/$1/pid"; } 2>/dev/null && echo "$one"
@@ -112,6 +113,7 @@ node_start() {
     poll_until 10 cli "$1" ping >/dev/null
 }
 
+# node_kill PORT: kills that node, and waits for its end.
 node_kill() { kill_redis "$CLUSTER_DIR/$1"; }
 
 # PORT ID ROLE MASTER'S-ID SLOTS...
@@ -135,12 +137,14 @@ id_of() {
     awk -v node="$1" '$1 == node { print $2 }'
 }
 
+# replica_of PORT: prints the port of the replica of that master.
 replica_of() {
     local seen
     seen=$(nodes)
     awk -v id="$(id_of "$1" <<<"$seen")" '$3 == "replica" && $4 == id { print $1; exit }' <<<"$seen"
 }
 
+# slot_of KEY: prints the slot of its lock.
 slot_of() {
     any cluster keyslot "rlock:{$1}"
 }
@@ -201,11 +205,13 @@ is_emptied() {
     [[ $(printf '%s\n' flushall 'wait 1 1000' | cli "$1" | tail -n 1) == 1 ]]
 }
 
+# forget_calls: all nodes count their commands from 0 again.
 forget_calls() {
     [[ $(bounded redis-cli $CLUSTER_CLI --cluster call "127.0.0.1:${CLUSTER_NODES%% *}" \
         config resetstat 3>&- | grep -c ': OK$') == 6 ]]
 }
 
+# stats_of PORT: writes how often each command was called there to $T/stats.PORT.
 stats_of() {
     cli "$1" info commandstats >"$T/stats.$1"
 }
@@ -241,6 +247,7 @@ open_slot() { # KEY TARGET
     cli "$source" cluster setslot "$slot" migrating "$(id_of "$2" <<<"$seen")" >/dev/null
 }
 
+# move_keys KEY SOURCE TARGET: moves what is in the slot of KEY from one node to the other.
 move_keys() { # KEY SOURCE TARGET
     local name
     cli "$2" cluster getkeysinslot "$(slot_of "$1")" 100 | while read -r name; do
@@ -248,6 +255,7 @@ move_keys() { # KEY SOURCE TARGET
     done
 }
 
+# close_slot KEY TARGET: all masters learn that the slot of KEY is at that node from now on.
 close_slot() { # KEY TARGET
     local seen slot id node
     seen=$(nodes)
@@ -273,6 +281,7 @@ end_of() {
     echo $((left ? $(now_ms) + left : 0))
 }
 
+# ends_later KEY MS: the lease of KEY ends a second or more after that time.
 ends_later() { # KEY MS
     (($(end_of "$1") > $2 + 1000))
 }

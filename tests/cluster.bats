@@ -12,6 +12,7 @@ load cluster
 load crowds
 load decisions
 
+# url_of PORT: prints the address of the Cluster, by this node only.
 url_of() {
     echo "cluster://127.0.0.1:$1"
 }

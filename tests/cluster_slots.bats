@@ -148,6 +148,7 @@ have_traced_more() {
     run -0 rlock status -q "$a" "$b" "$c"
 }
 
+# by_seeds PORT...: prints the address of the Cluster, by these nodes.
 by_seeds() {
     local seeds
     seeds=$(printf ',127.0.0.1:%s' "$@")

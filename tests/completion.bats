@@ -161,10 +161,12 @@ END
     prints_nothing 0 help --complete status --prefix "a b" ""
 }
 
+# commands: prints the subcommands that "rlock help" lists.
 commands() {
     rlock help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'
 }
 
+# options_of SUBCOMMAND: prints the long options that its help lists, sorted.
 options_of() {
     { rlock help "$1" && rlock help options; } | awk '$1 ~ /^-/ { for (i = 1; $i ~ /^-/; i++) if ($i ~ /^--/) print $i }' |
         sed 's|[[,].*||' | sort -u

@@ -13,6 +13,7 @@ setup() {
     mkdir -p "$XDG_CONFIG_HOME/rlock"
 }
 
+# prefix_used: prints the prefix of the one key in the database, and removes that.
 prefix_used() { # the prefix of the one key in the database
     redis keys '*' | sed 's/:{.*//'
     redis flushall >/dev/null

@@ -193,6 +193,7 @@ database_run() {
     esac
 }
 
+# database_start KIND: starts that server, and waits until it answers.
 database_start() {
     database_run "$1" >>"$BATS_FILE_TMPDIR/$1/log" 2>&1 &
     disown
@@ -227,16 +228,19 @@ database_sql() {
     database_client "$1" "${3:-locks}" "${execute[$1]}" "$2"
 }
 
+# database_answers KIND: that server answers a query.
 database_answers() {
     local database=postgres
     [[ $1 == postgresql ]] || database=mysql
     [[ $(database_sql "$1" 'SELECT 1' "$database" 2>&1) == 1 ]]
 }
 
+# database_port KIND: prints its port.
 database_port() {
     [[ $1 == postgresql ]] && echo "$POSTGRESQL_PORT" || echo "$MYSQL_PORT"
 }
 
+# database_url KIND: prints the address of its database, with user and password.
 database_url() {
     echo "$1://locker:p%20w@127.0.0.1:$(database_port "$1")/locks"
 }

@@ -142,6 +142,8 @@ configure_host() {
     run -0 --separate-stderr rlock doctor
 }
 
+# do_other_blocks: does the blocks about connections, locks in SQL, and backups. The server has been
+# set up.
 do_other_blocks() {
     local -A comment=([postgresql]='-- PostgreSQL' [mysql]='-- MySQL')
     local -A dump=([postgresql]=pg_dump [mysql]=mariadb-dump)

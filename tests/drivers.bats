@@ -44,6 +44,7 @@ liars_are_unfit() {
     done
 }
 
+# store_has_no WORDS OPTION...: rlock with these options ends with 64 and says so.
 store_has_no() { # WORDS OPTION...
     run -64 rlock "${@:2}"
     [[ $output == *"exec: has no $1"* ]]

@@ -1,6 +1,8 @@
 # The recipes of docs/elsewhere.md, each as its reader would run it, with stubs for the programs
 # that are not here. recipe TITLE [NUMBER]: the shell below that title; late TITLE: runs it a second
-# time with an older token, as if it had been frozen since.
+# time with an older token, as if it had been frozen since. stopped TITLE [NUMBER]: runs it as
+# $T/recipe, and takes its lock away when the work is there, whose name becomes $name; stop_recipe:
+# so again with $T/recipe; elsewhere kill NAME: ends work that was left.
 
 load helper
 load elsewhere
@@ -63,6 +65,8 @@ stopped() {
     stop_recipe
 }
 
+# stop_recipe: runs $T/recipe until its work begins, as $name; takes its lock away, and waits for
+# 79.
 stop_recipe() {
     : >"$LOG"
     bg recipe sh "$T/recipe"

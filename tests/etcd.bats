@@ -14,6 +14,7 @@ setup_file() {
 
 setup() { etcd_setup; }
 
+# store_has_no WORDS OPTION...: rlock with these options ends with 64 and says so.
 store_has_no() { # WORDS OPTION...
     run -64 rlock "${@:2}"
     [[ $output == *"etcd:// has no $1"* ]]
@@ -210,6 +211,7 @@ places() {
         sort -n | cut -d' ' -f2
 }
 
+# all_wait NUMBER: so many owners wait for k.
 all_wait() { [[ $(places | wc -l) == "$1" ]]; }
 
 # transactions: how many the member has done.
@@ -555,6 +557,7 @@ another_begins() {
     start_another_member "$T/another"
 }
 
+# of_another WORD...: asks the second cluster by etcdctl.
 of_another() {
     ETCDCTL_API=3 etcdctl --dial-timeout 10s --command-timeout 10s --endpoints "$other" "$@"
 }
@@ -677,6 +680,7 @@ def asked(question, client):
     return with_revision(question, lambda n: max(min(n, FIRST), n - MORE))'
 }
 
+# compact: the member forgets all versions before the latest one.
 compact() { ctl compact "$(ctl get k -w json | grep -o '"revision":[0-9]*' | cut -d: -f2)"; }
 
 @test "the doctor: an old compaction does not hide that all writes since are kept" {

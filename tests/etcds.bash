@@ -7,6 +7,7 @@
 
 ETCD=${BATS_FILE_TMPDIR:-/nonexistent}/etcd
 
+# has_etcd: this host has etcd, and rlock was built for it.
 has_etcd() {
     command -v etcd etcdctl >/dev/null && [[ -x ${RLOCK%/*}/rlock-etcd ]]
 }
@@ -51,6 +52,7 @@ member() {
     done
 }
 
+# etcd_ports: reads $port from the file of etcd_start.
 etcd_ports() {
     declare -gA port=()
     local one number
@@ -65,6 +67,7 @@ etcd_url() {
         sed 's/,$//')/test$BATS_TEST_NUMBER"
 }
 
+# ctl WORD...: asks the members by etcdctl.
 ctl() {
     ETCDCTL_API=3 etcdctl --dial-timeout 10s --command-timeout 10s \
         --endpoints "$(printf "${ETCD_SCHEME:-http}://127.0.0.1:%s," "${port[@]}" | sed 's/,$//')" \

@@ -14,6 +14,7 @@ fence() {
     RLOCK_URL=redis://127.0.0.1:1 rlock fence "$F" --token "$@"
 }
 
+# file_has TEXT: the file $F has just this text.
 file_has() {
     [[ $(<"$F") == "$1" ]]
 }

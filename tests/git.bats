@@ -25,6 +25,7 @@ teardown() {
     end_processes
 }
 
+# no_folders: rlock has left nothing in the folder for temporary files.
 no_folders() {
     [[ ! $(ls "$T/tmp") ]]
 }

@@ -17,6 +17,7 @@ offer() {
     redis hget 'rlock:{k}' q:1 | sed -n 's/.* offer=//p'
 }
 
+# offers_anew OFFER: the first waiter for k offers to take the lock, by another offer than that.
 offers_anew() {
     local now
     now=$(offer)

@@ -209,11 +209,13 @@ limited_user() {
     redis acl setuser limited reset on '>pw' $(manual_rights)
 }
 
+# redis_pid: prints the server's process.
 redis_pid() {
     local one
     { read -r one <"$REDIS_DIR/pid"; } 2>/dev/null && echo "$one"
 }
 
+# redis_answers: the server answers, be it that it wants a password.
 redis_answers() {
     [[ $(REDISCLI_AUTH="" redis ping 2>&1) =~ ^(PONG|NOAUTH) ]]
 }
@@ -243,6 +245,7 @@ redis_start() {
     poll_until 20 redis_answers || { tail -n 3 "$REDIS_DIR/log" && return 1; }
 }
 
+# redis_stop: kills the server, and removes its socket.
 redis_stop() {
     kill_redis "$REDIS_DIR"
     rm -f "$REDIS_SOCK"
@@ -254,6 +257,7 @@ redis_restart() {
     redis_start
 }
 
+# redis_restart_empty: kills the server, which starts again without its data.
 redis_restart_empty() {
     redis_stop
     rm -rf "$REDIS_DIR"
@@ -312,10 +316,12 @@ alive() {
     [[ ${line##*) } != [ZX]* ]]
 }
 
+# gone PID: that process has ended.
 gone() {
     ! alive "$1"
 }
 
+# in_state PID LETTER: so /proc says, as T: it is stopped.
 in_state() {
     local line
     { read -r line <"/proc/$1/stat"; } 2>/dev/null && [[ ${line##*) } == "$2"* ]]
@@ -390,11 +396,13 @@ ask_status() {
     answer=$("$RLOCK" status --json "$1" 3>&-)
 }
 
+# owner_of KEY: prints the token of its first holder; fails if it is free.
 owner_of() { # KEY
     local answer
     ask_status "$1" && [[ $answer =~ \"holders\":\[\{\"owner\":\"([^\"]*) ]] && echo "${BASH_REMATCH[1]}"
 }
 
+# is_free KEY: no owner holds it. held KEY: one does.
 is_free() {
     "$RLOCK" status -q "$1" 3>&-
 }
@@ -413,6 +421,7 @@ waiters() {
     echo $(((${#answer} - ${#others}) / 10))
 }
 
+# has_waiters KEY NUMBER: so many wait for it.
 has_waiters() {
     [[ $(waiters "$1") == "$2" ]]
 }
@@ -460,8 +469,10 @@ is_renewed() {
     return 1
 }
 
+# renewals NAME: prints how often it has said with -v that its lease was renewed.
 renewals() { grep -c ': renewed$' "$T/$1.err" || true; }
 
+# has_renewed NAME NUMBER: it has said that more often.
 has_renewed() { (($(renewals "$1") > $2)); }
 
 # renews NAME: that holder does so, which has -v. Where a store has no clock, each process reckons
@@ -700,6 +711,7 @@ renewers() {
     done
 }
 
+# no_renewer: no renewer of this test is left.
 no_renewer() {
     [[ -z $(renewers) ]]
 }
@@ -741,6 +753,7 @@ children_of() {
     return "$found"
 }
 
+# agent_of PID: prints the agent of that rlock.
 agent_of() {
     children_of "$1" rlock-agent
 }
@@ -857,6 +870,7 @@ contend() {
     poll_until 15 waits_or_works "$1"
 }
 
+# waits_or_works ROW: bROW waits for kROW, or its command has begun.
 waits_or_works() {
     has_waiters "k$1" 1 || works "b$1"
 }

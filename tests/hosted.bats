@@ -181,6 +181,7 @@ warn_at_writes() {
     esac
 }
 
+# no_warnings: ends what warn_at_writes has begun.
 no_warnings() {
     local -A drop=([postgresql]='DROP FUNCTION warn CASCADE' [mysql]='DROP TRIGGER warn')
     database_sql "$DATABASE" "${drop[$DATABASE]}"
@@ -219,6 +220,7 @@ no_warnings() {
     terminate relay
 }
 
+# sleepers NUMBER: so many sessions of MySQL wait for a message.
 sleepers() {
     [[ $(database_sql mysql "SELECT count(*) FROM information_schema.processlist
         WHERE user = 'locker' AND info LIKE 'SELECT IF(EXISTS%'") == "$1" ]]

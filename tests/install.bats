@@ -30,6 +30,7 @@ links_lead_somewhere() {
     ((links > 10)) # links were found
 }
 
+# installed FOLDER: prints the paths of all files below it, sorted.
 installed() {
     find "$1" -type f -printf '%P\n' | sort
 }

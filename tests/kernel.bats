@@ -1,8 +1,9 @@
 # A kernel or a sandbox that refuses system calls, as os/kernel.h lists them: every guard holds all
 # the same, or rlock begins nothing and names the call that it needs. H158 kernel_refuses ERRNO
-# CALL,...: from now on, rlock runs under such a filter; each number of a call is that of x86-64.
-# in_each_row: in each row aROW works and bROW waits, and each_tree_ended_first STATUS: nothing of
-# aROW is left when bROW begins.
+# CALL,...: from now on, rlock runs under such a filter, and $real is the program without it; each
+# number of a call is that of x86-64. rows: prints ERRNO CALL,... for each such filter. in_each_row:
+# in each row aROW works and bROW waits, and each_tree_ended_first STATUS: nothing of aROW is left
+# when bROW begins.
 # shellcheck disable=SC2154
 
 load helper

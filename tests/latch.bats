@@ -13,6 +13,7 @@ wait_for() {
     poll_until 10 is_listening "$name"
 }
 
+# has_subscribers KEY NUMBER: so many clients listen to the channel of that latch.
 has_subscribers() {
     [[ $(redis pubsub numsub "rlock:{$1}:latch" | tail -n 1) == "$2" ]]
 }

@@ -3,6 +3,7 @@
 # waits for the latch, and does so by now.
 # shellcheck shell=bash disable=SC2154
 
+# left KEY: prints how many counts are left of it. is_left KEY NUMBER: so many are.
 left() {
     rlock latch status --json "$1" | jq .left
 }

@@ -15,10 +15,12 @@ keep() {
     mv "$T/keep.new" "$T/keep"
 }
 
+# says_late WORD: waits until the proxy has said that.
 says_late() {
     poll_until 20 contains "$T/proxy.out" "$1"
 }
 
+# arrives: the request that was kept goes to the server now.
 arrives() {
     : >"$T/late"
     says_late arrived

@@ -37,6 +37,7 @@ server_count() {
     [[ $(servers | wc -l) == "$1" ]]
 }
 
+# as_root: skips the test for any other user.
 as_root() {
     [[ $(id -u) == 0 ]] || skip "needs root"
 }

@@ -122,6 +122,7 @@ begin_run() {
     bg "$row" rlock run "${options[@]}" "${keys[@]}" -- sh -c "$trap; : >'$T/$row.up'; $command"
 }
 
+# has_begun ROW: waits until its command has begun.
 has_begun() {
     poll_until 10 test -e "$T/$1.up"
 }

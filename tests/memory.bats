@@ -37,6 +37,7 @@ end_session() {
         - "$1" "$SERVER"
 }
 
+# has_entry KEY: the server has an entry for it.
 has_entry() {
     grep -qF " rlock:{$1} " "$SERVER"
 }

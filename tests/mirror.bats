@@ -22,6 +22,7 @@ teardown() {
     quorum_mend
 }
 
+# needs_redis_py: skips the test where Python has no redis-py.
 needs_redis_py() {
     "$PYTHON" -c 'import redis' 2>/dev/null || skip "there is no python3-redis"
 }
@@ -156,6 +157,7 @@ listeners() {
     [[ $(redis pubsub numsub "$1" | tail -n 1) == "$2" ]]
 }
 
+# hears_itself KEY: some client listens to a channel of that lock.
 hears_itself() { # KEY
     [[ $(redis pubsub channels "rlock:{$1}:*") ]]
 }

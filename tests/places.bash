@@ -28,6 +28,7 @@ guard() {
     echo "$one"
 }
 
+# guard_of NAME: prints the process, as "guard" finds it, and waits for it first.
 guard_of() {
     poll_until 10 guard "$1" >/dev/null
     guard "$1"
@@ -112,6 +113,7 @@ leaks() {
     grep -q '^RLOCK_FENCE=[0-9]' "$T/with"
 }
 
+# shown: from outside, the holder is seen with its process and host, and keeps others out.
 shown() {
     stay shown shown
     "$outside" status --json shown | jq -e '.[0].holders | length == 1 and .[0].pid > 0 and

@@ -332,6 +332,7 @@ END
     poll_until 10 nothing_at k 1 2 3
 }
 
+# each_node PORT...: prints URLs of servers at these ports, with -u between them.
 each_node() { printf 'redis://127.0.0.1:%s ' "$@" | sed 's/ redis/ -u redis/g'; }
 
 @test "H141 an answer of a quorum's server that is lost: it runs once, and the lock is free" {

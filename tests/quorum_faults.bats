@@ -183,12 +183,14 @@ second_node_forgets() {
     poll_until 5 nothing_at k 2 3 # the failed try is released
 }
 
+# restart_empty: node 2 is killed, and starts again without its data.
 restart_empty() {
     node_kill 2
     rm "$QUORUM/2/dump.rdb"
     node_start 2
 }
 
+# restart_with_old_data: node 2 is killed, and starts again with what it had before the lock.
 restart_with_old_data() {
     node_kill 2
     cp "$QUORUM/2/before.rdb" "$QUORUM/2/dump.rdb"

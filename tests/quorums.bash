@@ -62,6 +62,7 @@ quorum_mend() {
     know_each_other
 }
 
+# show_quorum: prints what each server knows of k, for a test that has failed.
 show_quorum() {
     local i
     for ((i = 1; i <= NODES; i++)); do
@@ -90,6 +91,7 @@ node() {
     "$RLOCK_TEST_TOOLS/redis_command" "$QUORUM/$1/sock" "${@:2}" 3>&-
 }
 
+# node_answers N: server N answers, be it that it wants a password.
 node_answers() {
     [[ $(timeout 1 redis-cli -s "$QUORUM/$1/sock" ping 2>&1) =~ ^(PONG|.*NOAUTH) ]]
 }
@@ -100,11 +102,13 @@ node_start() {
     poll_until 20 node_answers "$1"
 }
 
+# node_pid N: prints the process of server N.
 node_pid() {
     local one
     { read -r one <"$QUORUM/$1/pid"; } 2>/dev/null && echo "$one"
 }
 
+# node_kill N: kills server N, and waits for its end.
 node_kill() { kill_redis "$QUORUM/$1"; }
 
 # node_restart NUMBER...: each at once, with nothing.

@@ -46,6 +46,7 @@ follow() {
     start_server
 }
 
+# kill_server: kills the server of the page.
 kill_server() { kill_redis "$T/data"; }
 
 # server_answers: the server is started, also anew: its port may be taken for a moment.
@@ -56,6 +57,7 @@ server_answers() {
     rlock status -q nothing
 }
 
+# start_server: starts it again, and waits until it answers.
 start_server() {
     poll_until 20 server_answers || { tail -n 3 "$T/data/log" && return 1; }
 }

@@ -19,6 +19,7 @@ EOF
     poll_until 15 test -s "$T/$name.sh.token"
 }
 
+# token_of NAME: prints the token of the script of that name.
 token_of() {
     cat "$T/$1.sh.token"
 }
@@ -103,6 +104,7 @@ END
     alive "${pid[b]}"
 }
 
+# has_at_most_8s_left: the lease of k ends within 8 s.
 has_at_most_8s_left() {
     (($(lease_left k) <= 8000))
 }

@@ -33,6 +33,7 @@ is_synchronised() {
         acknowledged "${#files[@]}" redis-cli -s "$REDIS_SOCK"
 }
 
+# replica_pid NAME: prints the process of that replica.
 replica_pid() {
     cat "$T/$1/pid"
 }

@@ -143,6 +143,8 @@ reserve_again() {
     [[ $ends == *69* && $ends != *free* ]]
 }
 
+# The last four lack a reason, a time, a KEY without spaces, and a store that can keep a lock
+# for which no process is there.
 @test "reserve without a place for its token, or for a wrong time, reserves nothing" {
     : >"$T/file"
     export XDG_STATE_HOME=$T/file
@@ -183,6 +185,7 @@ reserve_again() {
     [[ $output == *'rlock_expired_total{key="staging"} 0'* ]]
 }
 
+# differs FILE FILE: the two files are not the same.
 differs() { ! cmp -s "$@"; }
 
 @test "reservations at the same time: one owner token, which stays when one of them gives up" {

@@ -23,11 +23,13 @@ remembered() {
     rlock history finished
 }
 
+# is_as_before: the store remembers what is in $T/before.
 is_as_before() {
     remembered >"$T/after"
     cmp -s "$T/before" "$T/after"
 }
 
+# keeps_all_over_a_kill: the store is filled, killed and started again, and has lost nothing.
 keeps_all_over_a_kill() {
     fill
     remembered >"$T/before"

@@ -4,6 +4,7 @@
 load helper
 load waiters
 
+# slots_are TEXT: the slots in use, as "slots" prints them.
 slots_are() {
     [[ $(slots) == "$1" ]]
 }

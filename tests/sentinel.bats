@@ -310,6 +310,8 @@ refused_certificates() {
     ends_well a
 }
 
+# by_sentinels PORT PORT PORT...: prints the address of the master by the Sentinels at the first
+# three.
 by_sentinels() { sentinel_url "127.0.0.1:$1" "127.0.0.1:$2" "127.0.0.1:$3"; }
 
 @test "H141 an answer of a Sentinel or of its master that is lost: it runs once, the lock is free" {

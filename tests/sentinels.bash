@@ -155,12 +155,15 @@ kill_master() {
     server_kill a
 }
 
+# server_pid NAME: prints its process.
 server_pid() {
     cat "$DEPLOYMENT/$1/pid" 2>/dev/null
 }
 
+# server_kill NAME: kills it, and waits for its end.
 server_kill() { kill_redis "$DEPLOYMENT/$1"; }
 
+# server_signal NAME SIGNAL: sends it that signal.
 server_signal() {
     disturb
     kill "-$2" "$(server_pid "$1")"
@@ -190,10 +193,12 @@ on() {
         3>&-
 }
 
+# answers NAME: it answers.
 answers() {
     [[ $(on "$1" ping 2>&1) == PONG ]]
 }
 
+# has_role NAME ROLE: so that server calls itself: master or slave.
 has_role() {
     [[ $(on "$1" role | head -n 1) == "$2" ]]
 }
@@ -208,6 +213,7 @@ names() {
     [[ $(on "$1" sentinel get-master-addr-by-name "$MASTER" | tail -n 1) == "${port[$2]}" ]]
 }
 
+# all_name NAME: all three Sentinels name that server as the master.
 all_name() {
     names 1 "$1" && names 2 "$1" && names 3 "$1"
 }

@@ -16,10 +16,12 @@ serve() {
     URL=$(sed -n 's/.*listening on //p' "$T/serve.err")
 }
 
+# get [OPTION OF CURL...] URL: prints the body of the answer.
 get() {
     curl -sS --max-time 60 "$@" 3>&-
 }
 
+# http_status [OPTION OF CURL...] URL: prints the status of the answer.
 http_status() {
     get -o /dev/null -w '%{http_code}' "$@"
 }
@@ -268,6 +270,7 @@ HASH='$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
     [[ $(http_status --unix-socket "$T/sock" -u ada:secret http://x/metrics) == 200 ]]
 }
 
+# answers_ada STATUS PATH: so the server answers the user ada.
 answers_ada() { # CODE PATH
     [[ $(http_status -u ada:secret "$URL$2") == "$1" ]]
 }

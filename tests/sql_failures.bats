@@ -204,6 +204,7 @@ other_user() {
     RLOCK_URL=$DATABASE://other@127.0.0.1:$(database_port "$DATABASE")/locks
 }
 
+# drop_other_user: ends what other_user has begun.
 drop_other_user() {
     [[ $DATABASE != postgresql ]] || database_sql postgresql 'DROP OWNED BY other'
     database_sql "$DATABASE" 'DROP USER other'

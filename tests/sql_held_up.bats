@@ -60,6 +60,7 @@ waits_behind() {
     bg "$1" rlock run -u "$RLOCK_URL?table=gated" --server-wait 60s "${@:3}" "$2" -- true
 }
 
+# uptime_ms: prints the time since the machine was started.
 uptime_ms() {
     local seconds
     read -r seconds _ </proc/uptime

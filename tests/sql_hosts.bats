@@ -235,6 +235,7 @@ replica_kill() {
     rm "$BATS_FILE_TMPDIR/replica"
 }
 
+# replica_has_all: the replica has done all that the server of the locks has.
 replica_has_all() {
     [[ $(replica 'SELECT @@gtid_slave_pos') == $(database_sql mysql 'SELECT @@gtid_binlog_pos') ]]
 }

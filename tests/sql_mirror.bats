@@ -117,6 +117,7 @@ lasts() {
     (($(lease_left_ms "$1") > $2))
 }
 
+# java_is_free NAME: the time of the row of that name is over.
 java_is_free() {
     (($(lease_left_ms "$1") <= 0))
 }
@@ -126,6 +127,7 @@ waits_for_it() {
     poll_until 10 contains "$T/$1.err" "held by a foreign lock nightly (app-1) for at most"
 }
 
+# is_locked: another session has the lock of the table of records.
 is_locked() {
     [[ $(sql "SELECT count(*) FROM pg_locks WHERE relation = 'rlock_record'::regclass AND granted
         AND mode = 'AccessExclusiveLock'") == 1 ]]

@@ -40,11 +40,13 @@ pooler_make() {
     pooler_start
 }
 
+# pooler_start: starts PgBouncer, and waits until it answers.
 pooler_start() {
     as_server pgbouncer -q -d "$BATS_FILE_TMPDIR/pooler/ini"
     poll_until 20 pooled_sql 'SELECT 1'
 }
 
+# pooler_kill: kills PgBouncer, and waits for its end.
 pooler_kill() {
     local one
     one=$(cat "$BATS_FILE_TMPDIR/pooler/pid")
@@ -53,6 +55,7 @@ pooler_kill() {
     rm "$BATS_FILE_TMPDIR/pooler/pid"
 }
 
+# pooler_url: prints the address of the database by way of PgBouncer.
 pooler_url() {
     echo "postgresql://locker:p%20w@127.0.0.1:$POOLER_PORT/locks"
 }

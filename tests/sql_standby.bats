@@ -116,6 +116,7 @@ cancel_waits() {
     database_sql postgresql 'ALTER DATABASE locks RESET client_min_messages'
 }
 
+# fence: the primary refuses writes. unfence: it takes them again.
 fence() {
     database_sql postgresql 'ALTER SYSTEM SET default_transaction_read_only = on'
     database_sql postgresql 'SELECT pg_reload_conf()' >/dev/null
@@ -167,6 +168,7 @@ unfence() {
     [[ ! -e $T/ran ]]
 }
 
+# five_are_granted: five runs or more have printed that they hold their locks.
 five_are_granted() { (($(cat "$T"/a*.out | wc -l) >= 5)); }
 
 @test "H146 a synchronous standby is promoted: no lock that was granted is free" {

@@ -31,6 +31,7 @@ standby_start() {
         FROM pg_stat_replication") == sync ]]'
 }
 
+# standby_kill: kills the standby, if there is one.
 standby_kill() {
     local file
     file=$(cat "$BATS_FILE_TMPDIR/standby" 2>/dev/null)/data/postmaster.pid

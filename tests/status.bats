@@ -3,6 +3,7 @@
 
 load helper
 
+# no_controls: no control character is in $output but the ends of lines.
 no_controls() { # in $output, but for the ends of lines
     [[ $(tr -d '\n' <<<"$output" | tr -dc '\000-\037\177' | wc -c) == 0 ]]
 }

@@ -367,6 +367,7 @@ foresees() {
     [[ $output == *"fine     encryption"* && $output != *certificate* ]]
 }
 
+# has_ipv6: this host has an address of IPv6.
 has_ipv6() {
     [[ -s /proc/net/if_inet6 ]]
 }

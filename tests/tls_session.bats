@@ -169,6 +169,7 @@ connections() {
 }
 
 in_clear() { echo "redis://127.0.0.1:$1"; }
+# in_tls PORT: prints the address of a server there, over TLS.
 in_tls() { echo "rediss://127.0.0.1:$1"; }
 
 @test "H141 an answer of Redis that is lost, whichever it is: it runs once, and the lock is free" {

@@ -15,6 +15,7 @@ setup() {
     begin_late
 }
 
+# begin_late: starts the proxy that keeps requests; $LATE_URL leads through it.
 begin_late() {
     start_late "$REDIS_SOCK"
     LATE_URL=redis://rlock:pw@127.0.0.1:$late_port

@@ -75,6 +75,8 @@ OLD_MEMBERS='walk(if type == "object" then
     del(.age_ms, .lease_left_ms, .left_ms, .result, .exit_status, .signal, .grace_left_ms)
     else . end)'
 
+# The cases of both_ways.
+# in_one_queue: both programs wait for one lock, in turn.
 in_one_queue() {
     with_program "$this" hold a k
     with_program "$that" queue b k
@@ -89,6 +91,7 @@ in_one_queue() {
     both_ways in_one_queue
 }
 
+# shared_or_not: both read, one of them waits to write, and both take slots of a semaphore.
 shared_or_not() {
     with_program "$this" hold a k --read
     with_program "$that" hold b k --read
@@ -115,6 +118,7 @@ shared_or_not() {
     both_ways shared_or_not
 }
 
+# seen_alike: both print the same about a lock of the one for which the other waits.
 seen_alike() {
     with_program "$this" hold a k --label "it's %20 me" --lease 25s
     with_program "$that" queued k bg w rlock run --read --priority 3 --label w k -- true
@@ -134,6 +138,7 @@ seen_alike() {
     both_ways seen_alike
 }
 
+# asked_or_taken: a holder of the one gives its lock up when the other asks, or loses it.
 asked_or_taken() {
     with_program "$this" hold a k
     with_program "$that" queue b k
@@ -157,6 +162,7 @@ asked_or_taken() {
     both_ways asked_or_taken
 }
 
+# killed_one_is_followed: a holder or a waiter of the one is killed; the other comes next.
 killed_one_is_followed() {
     with_program "$this" hold a k --lease 3s
     with_program "$that" queue b k
@@ -178,6 +184,7 @@ killed_one_is_followed() {
     both_ways killed_one_is_followed
 }
 
+# nested: a run of the one nests in a run of the other.
 nested() {
     with_program "$this" run -0 rlock run k -- "$that" run -n k -- "$this" run -n k other -- echo all
     [[ $output == all ]]
@@ -189,6 +196,7 @@ nested() {
     both_ways nested
 }
 
+# acquired: the one acquires a lock, which the other renews and releases by its token.
 acquired() {
     local owner
     owner=$(with_program "$this" rlock acquire --lease 20s k)
@@ -204,6 +212,7 @@ acquired() {
     both_ways acquired
 }
 
+# reserved: the one reserves or pauses a lock, which the other extends and ends.
 reserved() {
     export XDG_STATE_HOME=$T/state
     with_program "$this" rlock reserve k 1h -m "why"
@@ -227,6 +236,7 @@ reserved() {
     both_ways reserved
 }
 
+# latched: both count down one latch, or wait for it.
 latched() {
     with_program "$this" rlock latch set l 3
     with_program "$that" bg w rlock latch wait l
@@ -243,6 +253,7 @@ latched() {
     both_ways latched
 }
 
+# some_of_several: both want one of several locks.
 some_of_several() {
     with_program "$this" hold a one
     with_program "$that" run -0 rlock run -n --any one two -c 'echo "$RLOCK_KEY"'
@@ -265,6 +276,7 @@ some_of_several() {
     both_ways some_of_several
 }
 
+# asked_for_a_newer_one: the store asks for a version that neither has.
 asked_for_a_newer_one() {
     with_program "$this" hold a held
     with_program "$that" rlock run there -- true

@@ -499,6 +499,7 @@ relay_start() {
     poll_until 20 test -s "$T/relay.out"
 }
 
+# in_clear PORT, in_tls PORT: print the address of the server at that port, with the options for it.
 in_clear() { echo "zookeeper://127.0.0.1:$1/test/$BATS_TEST_NUMBER"; }
 in_tls() { echo "zookeepers://127.0.0.1:$1/test/$BATS_TEST_NUMBER --tls-ca $CERTS/ca.pem"; }
 
@@ -579,6 +580,7 @@ small_start() {
     RLOCK_URL=zookeeper://127.0.0.1:$number/test
 }
 
+# small_ends: kills what small_start has started.
 small_ends() {
     server_signal KILL small
     rm "$ENSEMBLE/small/pid"

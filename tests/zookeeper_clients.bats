@@ -40,6 +40,7 @@ java_lock() {
         "$(ensemble_hosts)" "$2" "/test/$BATS_TEST_NUMBER/$3" "$1" "$T"
 }
 
+# python_lock NAME KEY: a Python program that wants the lock, and holds it until it is told to "go".
 python_lock() {
     rm -f "$T/$1.up" "$T/$1.go"
     bg "$1" "$PYTHON" "$BATS_TEST_DIRNAME/kazoo_lock.py" "$(ensemble_hosts)" \

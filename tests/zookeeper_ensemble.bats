@@ -103,6 +103,7 @@ through() {
     poll_until 60 serves "${port[$leader]}"
 }
 
+# has_no_majority NAME: that server says that it does not serve.
 has_no_majority() {
     [[ $(asked "${port[$1]}" srvr) == *'not currently serving'* ]]
 }
@@ -201,6 +202,7 @@ leads_to() {
     mv "$T/name.new" "$T/name"
 }
 
+# named COMMAND...: with an address by a name, which leads_to has set, and which the shim looks up.
 named() {
     LD_PRELOAD=$RLOCK_TEST_TOOLS/shim_dns.so RLOCK_URL=$NAMED "$@"
 }

@@ -13,6 +13,7 @@ setup_file() {
     ! has_zookeeper || ensemble_start "${ENSEMBLE_SIZE:-1}"
 }
 
+# has_zookeeper: this host has ZooKeeper and Java.
 has_zookeeper() {
     [[ -e ${ZOOKEEPER_JARS%%:*} ]] && command -v java >/dev/null
 }
@@ -48,6 +49,7 @@ teardown_file() {
     done
 }
 
+# ensemble_hosts: prints HOST:PORT,HOST:PORT... of all servers.
 ensemble_hosts() {
     printf '%s\n' "${port[@]}" | sed 's/^/127.0.0.1:/' | paste -sd,
 }
@@ -102,6 +104,7 @@ asked() {
     (exec 9<>"/dev/tcp/127.0.0.1/$1" && echo -n "$2" >&9 && timeout 5 cat <&9) 2>/dev/null
 }
 
+# serves PORT: the server there has a majority, or is the only one, and answers.
 serves() {
     asked "$1" srvr | grep -q '^Mode: [lsf]'
 }
@@ -111,6 +114,7 @@ server_mode() {
     asked "${port[$1]}" srvr | sed -n 's/^Mode: //p'
 }
 
+# server_signal SIGNAL NAME: sends that server that signal.
 server_signal() {
     kill "-$1" "$(<"$ENSEMBLE/$2/pid")"
 }
@@ -120,6 +124,7 @@ holders() {
     rlock status --json "$1" 2>/dev/null | jq '.[0].holders | length'
 }
 
+# has_holders KEY NUMBER: so many hold it.
 has_holders() {
     [[ $(holders "$1") == "$2" ]]
 }

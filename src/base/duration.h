@@ -8,8 +8,8 @@
 /* The longest duration accepted: ten years. */
 #define DURATION_MAX_NS (INT64_C(3650) * 86400 * 1000000000)
 
-/* Parses all of "text" into nanoseconds. False for anything else: empty, negative, an exponent, an
- * unknown unit, units repeated or not in falling order, more than DURATION_MAX_NS. */
+/* Parses all of "text" into *ns, nanoseconds. False for anything else: empty, negative, an
+ * exponent, an unknown unit, units repeated or not in falling order, more than DURATION_MAX_NS. */
 bool duration_parse(const char *text, int64_t *ns);
 /* Says of a text that was refused that it is longer than that; "otherwise" if it is not a duration
  * at all. */

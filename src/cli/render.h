@@ -45,7 +45,7 @@ struct past_run {
     int64_t order_ms; /* when it began; not before an earlier run of the key, by any clock */
 };
 
-/* Returns the runs of all locks, the oldest first. The caller frees the array. */
+/* Returns the runs of all locks, the oldest first: *count of them. The caller frees the array. */
 struct past_run *past_runs_collect(const struct lock_views *locks, size_t *count);
 
 /* Sets the cell about the end of a run, and the colour of its row. */

@@ -333,7 +333,8 @@ static const char *check_bounds(const struct setting_row *row, int64_t number)
     return row->wrong && (number < row->least || number > row->most) ? row->wrong : NULL;
 }
 
-/* Takes a number that may be negative, within the row's bounds. */
+/* Sets *member to a number that may be negative. Returns what is wrong with the value: it is not a
+ * number, and *member stays; or it is outside of the row's bounds. NULL: nothing is. */
 static const char *take_number(const struct setting_row *row, int *member, const char *value)
 {
     bool below = *value == '-';

@@ -219,7 +219,8 @@ static const struct clockless_line *line_of(const struct clockless_key *key, str
     return &key->lines[field - key->values.fields];
 }
 
-/* Takes the stamp "T AGE DATE " from the front of a value. False: there is none. */
+/* Takes the stamp "T AGE DATE " from the front of a value: T and DATE into "line", AGE into
+ * *age_us. False: there is none. */
 static bool take_stamp(struct slice *value, struct clockless_line *line, int64_t *age_us)
 {
     int64_t *const numbers[] = {&line->stamp_us, age_us, &line->date_us};

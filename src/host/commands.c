@@ -132,8 +132,8 @@ static void run_get(struct command_call *call)
     push_value(call->lua, record_find(call->record, slice_of("")));
 }
 
-/* Takes the options of SET: NX, and PX with how many ms it lives (0: forever). False: there is
- * another one. */
+/* Takes the options of SET: NX (*if_new), and PX with how many ms it lives (*ms; 0: forever).
+ * False: there is another one. */
 static bool take_set_options(struct command_call *call, bool *if_new, int64_t *ms)
 {
     *if_new = false;

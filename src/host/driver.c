@@ -155,8 +155,8 @@ __attribute__((noreturn)) static void execute_driver(const char *name, const cha
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Opens what connects to the driver: two pipes, to its input and from its output; and a file for
- * its standard error, which no process has to read in time. False with errno. */
+/* Opens what connects to the driver: two pipes, to its input and from its output; and a file,
+ * *errors, for its standard error, which no process has to read in time. False with errno. */
 static bool open_ends(int to[2], int from[2], int *errors)
 {
     if (pipe2(to, O_CLOEXEC) != 0)

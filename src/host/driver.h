@@ -44,7 +44,7 @@ void driver_kill(struct driver *driver);
 void driver_ask_get(struct driver *driver, struct slice key);
 /* "version": the put is done if the key has that one. */
 void driver_ask_put(struct driver *driver, struct slice key, const char *version, const char *text);
-/* The same put, but half of the text is missing, and no other question can follow. */
+/* Asks for such a put, of which half of the text is missing; no other question can follow. */
 void driver_break_off(struct driver *driver, struct slice key, const char *version,
                       const char *text);
 /* Waits for the answer to the latest question. A driver that has ended, or answers something else,

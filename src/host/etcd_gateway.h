@@ -42,9 +42,10 @@ void gateway_add_name(struct strbuf *out, struct slice name, const char *behind)
 /* Adds both ends of a range: all names that begin so. */
 void gateway_add_range(struct strbuf *body, struct slice prefix);
 
-/* The bytes of a field, none if it is not there. The caller frees. */
+/* Returns the bytes of a field, *size of them and a NUL; none if it is not there. The caller
+ * frees. */
 char *gateway_bytes(const json_t *row, const char *field, size_t *size);
-/* The name of a row's key, without the prefix. The caller frees. */
+/* Returns the name of a row's key, without the prefix, as gateway_bytes(). The caller frees. */
 char *gateway_name(const json_t *row, size_t *size);
 /* A number; 0 if it is not there. */
 int64_t gateway_number(const json_t *object, const char *name);

@@ -4,7 +4,9 @@
 #include "base/strbuf.h"
 #include "host/store.h"
 
-/* Connects to nothing yet. target->host: a host, or HOST:PORT,HOST:PORT… */
+/* Sets which servers there are, and chooses one of them by chance. Connects to none yet, and no
+ * request carries a token yet. target->host: a host, or HOST:PORT,HOST:PORT… The texts of the
+ * target are borrowed for as long as the program runs. */
 void http_open(const struct host_target *target);
 /* How many servers there are, and the number of the one that is asked, from 0. */
 size_t http_servers(void);

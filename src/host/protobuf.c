@@ -34,7 +34,7 @@ void protobuf_wrap(struct strbuf *message, unsigned field)
     strbuf_free(&inner);
 }
 
-/* Takes a varint off the front of the message. False: it is damaged. */
+/* Takes a varint off the front of the message into *number. False: it is damaged. */
 static bool take_varint(struct slice *message, uint64_t *number)
 {
     unsigned char byte = 128;

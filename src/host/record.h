@@ -68,7 +68,9 @@ bool record_read(struct record *record, const char *text, size_t size);
 /* From now on, its fields count as read, not as written. */
 void record_settle(struct record *record);
 
-/* The same way of writing bytes, for a key: printable ASCII, without spaces. The caller frees. */
+/* Returns the name of a key as record_print() writes bytes: printable ASCII, without spaces. The
+ * caller frees. */
 char *record_print_name(struct slice name);
-/* The other way round; it shrinks in place, and a NUL follows. False: it is not such a text. */
+/* Makes such a text, of *size bytes, the name again: in place, where it shrinks to *size bytes, and
+ * a NUL follows. False: it is not such a text. */
 bool record_read_name(char *text, size_t *size);

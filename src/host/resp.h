@@ -17,7 +17,7 @@ enum resp_state { RESP_MORE, RESP_COMMAND, RESP_DAMAGED };
 
 /* Adds bytes that have come, which are copied. */
 void resp_feed(struct resp_in *in, const char *bytes, size_t size);
-/* The next command: its words are valid until the next call, and each is followed by a NUL.
+/* The next command: *count words, valid until the next call, and each is followed by a NUL.
  * RESP_MORE: it has not come as a whole. */
 enum resp_state resp_next(struct resp_in *in, const struct slice **words, size_t *count);
 void resp_in_free(struct resp_in *in);

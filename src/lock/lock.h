@@ -99,7 +99,7 @@ enum lock_ending {
     LOCK_KILLED,    /* rlock was killed; its agent ended the command and released the lock */
 };
 
-/* The same, and how the command ended that ran under it. */
+/* How a lock ended, and how the command did that ran under it. */
 struct lock_end {
     enum lock_ending how;
     bool known; /* signal, status, ran_ms */

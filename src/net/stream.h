@@ -41,7 +41,8 @@ void stream_secure(struct stream *stream, struct tls *tls, const char *host);
 /* Drops the connection and what was queued. Harmless if it is closed. */
 void stream_close(struct stream *stream);
 
-/* Sends bytes, at once or later. The connection must be open. */
+/* Sends bytes, which are copied: at once, or when the other end takes more, or when the connection
+ * is made that stream_open() has begun. */
 void stream_send(struct stream *stream, const char *bytes, size_t size);
 
 /* Notes that the other end has said something that makes sense: where it ends the connection later,

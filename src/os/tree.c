@@ -375,7 +375,7 @@ static bool is_child(const struct tree *tree, pid_t pid, bool *complete)
 
 /* Signals a child of the root if /proc does not show it, as with its option hidepid processes of
  * other users and those that must not be traced, such as ssh-agent(1). The kernel still lists it as
- * a child, until it is reaped. TREE_GONE: it is shown, or no child. */
+ * a child, until it is reaped. TREE_GONE: it is shown, or no child. *complete as in is_child(). */
 static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int signo, bool *complete)
 {
     struct process process;
@@ -390,7 +390,8 @@ static enum tree_state signal_hidden(const struct tree *tree, pid_t pid, int sig
     return ours ? TREE_LIVE : TREE_GONE;
 }
 
-/* Signals those children of the root that /proc does not show (signal_hidden()). */
+/* Signals those children of the root that /proc does not show (signal_hidden()). *complete becomes
+ * false if not all of its children could be listed. */
 static enum tree_state signal_hidden_children(const struct tree *tree, int signo, bool *complete)
 {
     struct process root = {.pid = tree->root, .threads = 1}; /* only its main thread forks */
@@ -545,8 +546,9 @@ static bool kill_children(const struct search *search)
     return found;
 }
 
-/* Signals a process that was born since the reading of "all" began. False: it is not of the tree,
- * or has ended. */
+/* Signals the process of that number, which was given after the reading of search->all had begun.
+ * False: it is not of the tree, or has ended. *complete becomes false if it could not be looked
+ * at. */
 static bool signal_newborn(struct search *search, pid_t pid, int signo, bool *complete)
 {
     const struct tree *tree = search->tree;
@@ -673,9 +675,11 @@ static bool signal_descendants(const struct tree *tree, int signo)
     return state == TREE_LIVE || hidden == TREE_LIVE || group == TREE_LIVE;
 }
 
-/* Signals all of the tree that /proc lists, in passes: until two have found the same, where it is
- * killed; or until one has found something, where two that find nothing must agree. *all becomes
- * the last list. */
+/* Signals all of the tree that /proc lists, in at most MOST_PASSES passes, each of which lists all
+ * processes anew. The last one is that which finds the same as the pass before it, even if that is
+ * nothing; for another signal than KILL also the first one that finds something. Returns what the
+ * last pass has found; *all becomes its list. *complete becomes false if not everything could be
+ * looked at. */
 static enum tree_state signal_listed(const struct tree *tree, struct process_list *all, int signo,
                                      bool *complete)
 {

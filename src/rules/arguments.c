@@ -15,8 +15,8 @@
 
 /* A place in the queue is kept this long after the last call of its waiter. */
 #define QUEUE_PLACE_MS 7000
-/* The same, at most, where many waiters come before it, which calls less often: with 1,000 waiters,
- * the mean time between two calls of one of them is 25 s at least. */
+/* The longest that the place of a waiter is kept before which many come, as it calls less often:
+ * with 1,000 waiters, the mean time between two calls of one of them is 25 s at least. */
 #define FAR_PLACE_MS 120000
 /* How long an owner must not acquire whose acquisition may still be under way somewhere. */
 #define BAR_MS 60000

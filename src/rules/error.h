@@ -26,9 +26,9 @@ bool redis_error_is_redirection(const char *text);
 /* Fills the answer with an error reply: UNKNOWN or MISFIT, in plain words and in the server's own.
  * A database's error says whether the request may be done; another one leaves that as it was. */
 void redis_error_answer(const char *text, struct answer *answer);
-/* The same for the reply to a script, which is UNKNOWN, and may be done unless such an error comes
- * before anything is done: a script has no rollback, and a proxy that has lost its server answers
- * with an error, too. */
+/* Fills the answer with an error that is the reply to a script: UNKNOWN, and may be done unless
+ * such an error comes before anything is done: a script has no rollback, and a proxy that has lost
+ * its server answers with an error, too. */
 void redis_error_of_script(const char *text, struct answer *answer);
 /* Fills the answer with a reply that none of our scripts gives: UNKNOWN, and the request may have
  * been done all the same. */

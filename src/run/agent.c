@@ -42,7 +42,7 @@
 
 /* The longest to try to release a lock that is not needed any more. The supervisor waits longer. */
 #define RELEASE_NS (8 * NS_PER_SEC)
-/* The same when the user wants to leave. */
+/* The longest to try to release it when the user wants to leave. */
 #define CANCEL_NS (800 * NS_PER_MS)
 /* The longest that its last word may take. */
 #define REPORT_NS (1 * NS_PER_SEC)

@@ -60,7 +60,8 @@ static ssize_t receive_once(int end, void *message, size_t size, int *fd)
 }
 
 /* Receives a message of at most "size" bytes. Returns its size; 0: none is there, or no memory for
- * it; -1: the other end is closed. */
+ * it; -1: the other end is closed. *fd: the descriptor that came with it, the caller's to close; or
+ * -1. */
 static ssize_t receive(int end, void *message, size_t size, int *fd)
 {
     /* A process that ends with a message unread makes the next call here fail with ECONNRESET,

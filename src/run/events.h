@@ -38,8 +38,8 @@ enum run_event {
     RUN_LOST,           /* reason: the lock is lost when the command has ended, or is being ended */
     RUN_LOST_STOPPING,  /* reason: the same, and the command is being ended for it */
     RUN_LOST_CONTINUES, /* reason: the same, and the command continues */
-    /* The same once more when it has ended: the first message may have gone with an editor's
-     * screen. */
+    /* Three of these once more when the command has ended: the first message may have gone with an
+     * editor's screen. */
     RUN_STOPPED_BEFORE,
     RUN_LOST_BEFORE,
     RUN_LOST_STOPPED_BEFORE,

@@ -32,7 +32,8 @@
  * lease has ended anyway, within bounds. */
 #define RELEASE_LEAST_NS (1500 * NS_PER_MS)
 #define RELEASE_MOST_NS  (10 * NS_PER_SEC)
-/* The same when the user wants to leave, or this process has overslept the end of that time. */
+/* The time that the agent has to release the lock when the user wants to leave, or this process has
+ * overslept the end of the usual time. */
 #define HURRY_NS (1 * NS_PER_SEC)
 /* So many descriptors must be left for the loop, the command, and a channel to the next agent. */
 #define LATER_DESCRIPTORS 4

@@ -37,7 +37,8 @@ struct watchdog {
     void (*alarmed)(void *arg);
     /* Nothing is left of the tree. Without "alarmed" before: nothing had to be ended. */
     void (*cleared)(void *arg);
-    /* The same, of a supervisor that keeps the deadline: it tells of it, unless it is stopped. */
+    /* Nothing is left of the tree of a supervisor that keeps the deadline: it tells of it, unless
+     * it is stopped. */
     void (*ended)(void *arg);
     /* The lease is over, and some of the tree cannot be killed (TREE_LIVE), or seen (TREE_UNSEEN);
      * TREE_GONE: of its process group, at least, nothing is left, and more cannot be seen here. */

@@ -86,7 +86,8 @@ void diagnosis_add_expiry(struct diagnosis *diagnosis, const char *where,
 const char *diagnosis_print_ms(int64_t ns, char out[32]);
 #define LATENCY_TEXT(ns) diagnosis_print_ms(ns, (char[32]){""})
 
-/* Sorts the durations of at least one ping, and returns their median and the longest, in ns. */
+/* Sorts the durations of "count" pings, ns, of which there is at least one; sets *median and
+ * *longest. */
 void diagnosis_sort_pings(int64_t *pings, size_t count, int64_t *median, int64_t *longest);
 
 /* "fine", "note", "warning", "unfit" */

@@ -449,8 +449,8 @@ enum release_sent {
 };
 
 /* Sends an uncertain release over a connection that is up, without waiting for the answer, for a
- * caller that must end now. An operation under way ends without its "done". The request is borrowed
- * for the call. */
+ * caller that must end now. An operation under way ends; its "done" is not called. The request is
+ * borrowed for the call. */
 enum release_sent store_release_nowait(struct store *store, const struct release_request *request);
 
 /* Returns the lock that is acquired, renewed or released; one without keys for any other
@@ -488,7 +488,7 @@ struct store_ops {
  * are callbacks as well, of which the store is the argument or the timer's owner. */
 void store_changed(void *store);
 void store_changed_due(struct loop_timer *timer);
-/* The same for a grant by message ("handed"). */
+/* For a store: tells its listener, if there is one, of a grant by message ("handed"). */
 void store_granted(struct store *store, const struct answer *grant);
 
 /* Each store embeds it first. */

@@ -94,7 +94,8 @@ struct store_kind {
     /* Opens the store; see store_open(). */
     struct store *(*open)(struct loop *loop, const struct store_address *address, char *fault,
                           size_t size);
-    /* The same as one of a quorum (store/member.h), false as NULL there. NULL: it cannot be one. */
+    /* Opens the store as a member of a quorum (store/member.h). False, where "open" returns NULL,
+     * with a message. NULL: it cannot be one. */
     bool (*open_member)(struct loop *loop, const struct store_address *address,
                         struct member *member, char *fault, size_t size);
     /* Looks at the servers behind plan->address, changes no lock there, and adds to *checkup,

@@ -56,8 +56,10 @@ bool url_password_span(const char *text, size_t *start, size_t *length);
 /* Returns the first word of "text", and its length in *length; NULL if there is none. */
 const char *urls_word(const char *text, size_t *length);
 
-/* Finds the next password at or behind "from", as url_password_span() does: *start counts from the
- * beginning of "text". White space within what may be a password is taken for a part of it. */
+/* Finds the bytes of the next password, as url_password_span() does; false: there is no other.
+ * from: 0, or where the last one ended (or began, if it was cut out): the rest of its address, up
+ * to white space, is skipped. *start counts from the beginning of "text". White space within what
+ * may be a password is taken for a part of it. */
 bool urls_password_span(const char *text, size_t from, size_t *start, size_t *length);
 
 /* Overwrites the passwords of what looks like addresses in "text" with asterisks. */

@@ -374,8 +374,8 @@ end
 -- if waiters can share the lock, two, of which each calls the next one when it has come: so all
 -- come soon, and no call takes long. A waiter that has offered to take the lock by message is
 -- handed it instead, unless only_notify is set. The first is not called if its place is kept beyond
--- the time known_beyond (ms): it has just called, and knows. parent, family: call the waiters that
--- nest in that holder, of that family; nil: all others.
+-- the time known_beyond (ms): it has just called, and knows. parent: the entry of a holder, whose
+-- nested waiters are called; family: that of the entry. Both are nil: all others are called.
 local function wake(lock, parent, family, only_notify, known_beyond)
   local queue = queue_below(lock, parent)
   local head, line = first_in_turn(lock, queue)

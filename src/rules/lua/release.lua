@@ -130,9 +130,10 @@ local function let_run_out(lock, own, family)
   write_holders(lock, family)
 end
 
--- Has the waiter call whose turn is next, if holders still keep it out, so that it learns when
--- their lease ends, and asks then: it knows that only if it was first when it called last, and the
--- end is still the same. parent, family: of the waiters that nest in that holder; nil: of all
+-- Notifies the waiter whose turn is next, if holders still keep it out: it calls, learns when their
+-- lease ends, and asks again then. It knows that end only if it was first when it called last, and
+-- the end is still the same. parent: the entry of a holder; the waiter is the next one of those
+-- that nest in it. family: that of the entry. Both are nil: the waiter is the next one of all
 -- others.
 local function notify_first(lock, parent, family)
   local head = first_in_turn(lock, queue_below(lock, parent))

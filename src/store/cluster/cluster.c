@@ -370,7 +370,8 @@ static void on_idle(struct loop_timer *timer)
         loop_arm(cluster->loop, &cluster->ahead, moment_plus(now_of(cluster), AHEAD_AFTER_NS));
 }
 
-/* Ends the request under way without its "done". */
+/* Ends the request under way, if there is one; its callback "done" is not called. For a caller that
+ * closes the cluster, or releases without waiting. */
 static void abandon_request(struct cluster *cluster)
 {
     cluster->busy = false;

@@ -34,7 +34,7 @@ const struct cluster_map *cluster_map_of(const struct cluster *cluster);
 /* Whether a request is under way. */
 bool cluster_is_busy(const struct cluster *cluster);
 
-/* Ends the request under way without its "done", and sends the release to the node that an earlier
- * request about the slot has gone to, or would go to. */
+/* Ends the request under way, whose "done" is not called, and sends the release to the node that an
+ * earlier request about the slot has gone to, or would go to. */
 enum release_sent cluster_release_nowait(struct cluster *cluster, unsigned slot,
                                          const struct release_request *request);

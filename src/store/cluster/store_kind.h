@@ -8,7 +8,7 @@
 
 extern const struct store_kind cluster_kind;
 
-/* Looks at each of its masters; as "check" of its kind. */
+/* Looks at each of its masters: "check" of a store_kind, which says what false means. */
 bool cluster_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                    size_t size);
 

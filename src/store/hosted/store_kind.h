@@ -10,7 +10,7 @@ extern const struct store_kind etcd_kind, git_file_kind, git_ssh_kind, git_https
 
 struct sql_dialect;
 
-/* Is the store fit to hold locks? As "check" of a store_kind. dialect: of a database; NULL: the
- * host does the tests of these names, which end with NULL. */
+/* Is the store fit to hold locks? As "check" of a store_kind, which says what false means. dialect:
+ * of a database; NULL: the host does the tests of these names, which end with NULL. */
 bool hosted_check(const struct checkup_plan *plan, const struct sql_dialect *dialect,
                   const char *const *tests, struct checkup *checkup, char *fault, size_t size);

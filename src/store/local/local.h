@@ -33,7 +33,9 @@ struct local_place {
  * others. */
 bool local_find(struct local_place *place, char *fault, size_t size);
 
-/* The same, but makes a missing directory; so a false always comes with a message. */
+/* Finds the place as local_find(), and makes the directory if it is missing; so a false always
+ * comes with a message. In a parent that is everybody's, root renames a directory of its name that
+ * another user has made. */
 bool local_make(struct local_place *place, char *fault, size_t size);
 /* Opens a file in the directory, as open(2) with these flags; -1 with errno. */
 int local_open(const struct local_place *place, const char *name, int flags);

@@ -727,7 +727,8 @@ static bool send_release_nowait(struct quorum_store *store)
     return all_sent;
 }
 
-/* Ends the operation under way without "done". */
+/* Ends the operation under way, if there is one; its callback "done" is not called. For a caller
+ * that closes the store, or releases without waiting. */
 static void stop_task(struct quorum_store *store)
 {
     store->task = VERB_NONE;

@@ -14,7 +14,8 @@ struct redis_memory {
     struct moment told;
 };
 
-/* Looks at the server of plan->address, one URL: "check" of a store_kind. */
+/* Looks at the server of plan->address, one URL: "check" of a store_kind, which says what false
+ * means. */
 bool redis_check(const struct checkup_plan *plan, struct checkup *checkup, char *fault,
                  size_t size);
 

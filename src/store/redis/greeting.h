@@ -36,8 +36,8 @@ struct redis_greeting {
 void redis_greeting_begin(struct redis_greeting *greeting, const struct url *url,
                           const char *password, const char *client, enum redis_identity identity,
                           struct strbuf *bytes);
-/* The same for a host, which is told where its database is; the password may be NULL. ms: how long
- * it may take to connect. */
+/* Appends the commands that greet a host, which is told where its database is; the password may be
+ * NULL. ms: how long it may take to connect. */
 void redis_greeting_begin_host(struct redis_greeting *greeting, const struct store_address *address,
                                const char *password, int64_t ms, struct strbuf *bytes);
 

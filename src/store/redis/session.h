@@ -42,7 +42,7 @@ struct redis_session_events {
 struct redis_session *redis_session_new(struct loop *loop, const struct store_address *address,
                                         const struct redis_session_events *events, void *arg,
                                         char *fault, size_t size);
-/* Ends the connection; a batch under way does not end with "done" any more. */
+/* Ends the connection, and frees the session; "done" is not called for a batch under way. */
 void redis_session_free(struct redis_session *session);
 
 /* Makes each greeting ask the server which one it is. To be called before the first connection. */
@@ -69,27 +69,27 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
 void redis_session_check_role(struct redis_session *session);
 /* Adds one command to the batch being put together. */
 void redis_session_add(struct redis_session *session, int argc, const char **argv);
-/* The same: a command of these words. */
+/* Adds a command of these words. */
 #define REDIS_SESSION_ADD(session, ...)                                                            \
     redis_session_add(session, sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *),         \
                       (const char *[]){__VA_ARGS__})
-/* The same: that call of a script. */
+/* Adds that call of a script. */
 void redis_session_add_call(struct redis_session *session, const struct redis_call *call);
 /* Sends the batch, after connecting if needed, which takes the address's time for connecting at
  * most. "done" comes once, at "until" at the latest, never before this returned. replies: how many
  * to wait for; 0: only connects. channels: how many the batch subscribes to, if any at its end. */
 void redis_session_send(struct redis_session *session, size_t replies, size_t channels,
                         struct moment until);
-/* The same for a batch that may come to a server before that is known to be the right one: on a
- * connection that must be made first it goes out with the greeting. patience: how many ns the
- * server has for the replies once it has answered the greeting; 0: until "until". A batch with
- * patience may be sent twice, and is, if a connection is silent for half of the time. A failure
- * says that what may have been done may be done at any time: the server's clock was not known. */
+/* Sends a batch that may come to a server before that is known to be the right one: on a connection
+ * that must be made first it goes out with the greeting. patience: how many ns the server has for
+ * the replies once it has answered the greeting; 0: until "until". A batch with patience may be
+ * sent twice, and is, if a connection is silent for half of the time. A failure says that what may
+ * have been done may be done at any time: the server's clock was not known. */
 void redis_session_send_ahead(struct redis_session *session, size_t replies, struct moment until,
                               int64_t patience);
 /* Sends the batch if the connection is up, or a batch went ahead on it, and waits for nothing;
- * false: there is no such connection. Ends the batch under way in any case, without its "done".
- * Nothing but more of the same may be sent afterwards. */
+ * false: there is no such connection. Ends the batch under way in any case; "done" is not called
+ * for it. Nothing but more of the same may be sent afterwards. */
 bool redis_session_send_nowait(struct redis_session *session);
 /* Sends all that was sent in this way once more, behind the batch. */
 void redis_session_repeat_nowait(struct redis_session *session);

@@ -32,7 +32,7 @@ extern const char *const redis_mirrors[];
 /* For redis://, unix://, sentinel:// and local:, and the hosts of databases; see store_open(). */
 struct store *store_redis_open(struct loop *loop, const struct store_address *address, char *fault,
                                size_t size);
-/* The same as a member of a quorum, without grace. False with a message in "fault". */
+/* Opens a store as a member of a quorum, without grace. False with a message in "fault". */
 bool store_redis_open_member(struct loop *loop, const struct store_address *address,
                              struct member *member, char *fault, size_t size);
 

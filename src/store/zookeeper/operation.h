@@ -173,16 +173,18 @@ void zk_miss(struct zk_store *store);
 void zk_heard(void *arg, enum zk_outcome outcome, const struct zk_reply *replies,
               const struct answer *failure);
 
-/* Each of these ends the operation. */
+/* Each of these ends the operation: its "done" gets the answer, to which refused.requeued is
+ * added. */
 void zk_tell(struct zk_store *store, struct answer *answer);
-/* An UNKNOWN answer; to an acquisition: own nodes that are there may come to hold the lock. */
+/* By that answer, an UNKNOWN one. To an acquisition it is maybe_done as well if the owner has
+ * nodes, or may have: they may come to hold the lock. */
 void zk_tell_failure(struct zk_store *store, const struct answer *failure);
-/* An error that the server reports. */
+/* By an UNKNOWN answer for that error, which the server reports. */
 void zk_tell_error(struct zk_store *store, int error);
-/* A refusal for the key of that index. */
+/* By a refusal for the key of that index. */
 void zk_refuse(struct zk_store *store, enum cause cause, size_t key, const char *text);
 void zk_refuse_not_held(struct zk_store *store, size_t key);
-/* A grant or a renewal of all keys, with the fences and slots that their nodes have. */
+/* By a grant or a renewal of all keys, with the fences and slots that their nodes have. */
 void zk_grant(struct zk_store *store);
 
 /* -- reading ----------------------------------------------------------------------------------- */

@@ -145,7 +145,7 @@ static void fail_batch(struct zk_session *session, const struct answer *why)
     complete_batch(session, ZK_FAILED, &failure);
 }
 
-/* The same for a reason of the server's. */
+/* Fails the batch, as fail_batch(), for a cause and words of the server's. */
 static void fail_because(struct zk_session *session, enum cause cause, const char *why)
 {
     struct answer answer = failure_of(session, cause, why);
@@ -188,7 +188,7 @@ static void try_on_or_fail(struct zk_session *session, const struct answer *fail
     }
 }
 
-/* The same for a reason of the server's. */
+/* Does what try_on_or_fail() does, for a cause and words of the server's. */
 static void try_on_or_fail_because(struct zk_session *session, enum cause cause, const char *why)
 {
     struct answer failure = failure_of(session, cause, why);

@@ -130,7 +130,7 @@ void zk_session_drop_batch(struct zk_session *session);
  * before this returned. */
 void zk_session_send(struct zk_session *session, enum zk_way way, struct moment until);
 /* Sends the batch if the connection is up, and waits for nothing; false: nothing was sent. Ends
- * what is under way in any case, without its "done". */
+ * the batch under way in any case; "done" is not called for it. */
 bool zk_session_send_nowait(struct zk_session *session);
 
 /* Continues with another session, or with none (id 0); ends the connection. */

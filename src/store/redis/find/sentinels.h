@@ -36,7 +36,7 @@ typedef void sentinels_done(void *arg, const struct sentinel_vote *vote);
 void sentinels_ask(struct sentinels *sentinels, enum sentinels_question question,
                    const struct sentinel_login *login, struct moment until, sentinels_done *done,
                    void *arg);
-/* Ends a question, without its "done". Harmless if none is open. */
+/* Ends a question; "done" is not called for it. Harmless if none is open. */
 void sentinels_hush(struct sentinels *sentinels);
 
 /* Returns, of the certificates of all open connections, the one that ought to be renewed first;
