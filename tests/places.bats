@@ -175,8 +175,8 @@ runs_or_says_what_is_missing() {
     is_free k
 }
 
-# With each limit up to 24 rlock says what is missing, or runs its command. It runs it with "least"
-# and more, and keeps its promises with "least".
+# With each limit up to 24 rlock says what is missing, or runs its command. "least" is the smallest
+# with which it ran; it keeps its promises with that.
 @test "place: as few descriptors as suffice" {
     run_rlock_under env
     runs_or_says_what_is_missing --nofile=24 'Too many open files'

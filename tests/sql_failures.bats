@@ -192,7 +192,7 @@ as_administrator() {
     esac
 }
 
-# A user "other" who may log in and read one of the tables.
+# A user "other" who may log in and read one of the tables: the last of the names in other_table.
 other_user() {
     case $DATABASE in
     postgresql) database_sql postgresql "CREATE ROLE other LOGIN PASSWORD 'x'" ;;

@@ -679,9 +679,10 @@ static void pause_with(struct job *job, int signo)
     }
 }
 
-/* The command was stopped by "signo": pauses this process with it, if a shell can continue both
- * (job control needs a terminal, and for a plain SIGSTOP a job in the foreground). Otherwise the
- * lock of the stopped command is kept, and the user is told. */
+/* The command was stopped by "signo": pauses this process with it, if a shell can continue both:
+ * this process was told to stop as well (told_to_stop), or there is job control, which needs a
+ * terminal, and for a plain SIGSTOP a job in the foreground. Otherwise the lock of the stopped
+ * command is kept, and the user is told. */
 static void note_stop(struct job *job, int signo)
 {
     bool wants_terminal = signo == SIGTTIN || signo == SIGTTOU;
