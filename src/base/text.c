@@ -11,6 +11,13 @@ bool text_is_among(const char *const *words, size_t count, const char *word)
     return false;
 }
 
+const char *text_behind(const char *beginning, const char *text)
+{
+    size_t length = strlen(beginning);
+
+    return strncmp(text, beginning, length) == 0 ? text + length : NULL;
+}
+
 void text_vappend(char *out, size_t size, const char *fmt, va_list args)
 {
     static const char ellipsis[] = "...";

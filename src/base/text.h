@@ -13,6 +13,9 @@
 /* Whether a word is among others. */
 bool text_is_among(const char *const *words, size_t count, const char *word);
 
+/* The rest of the text behind that beginning; NULL: the text begins otherwise. */
+const char *text_behind(const char *beginning, const char *text);
+
 /* Copies a text; one that does not fit ends with "...". */
 void text_copy(char *out, size_t size, const char *text);
 

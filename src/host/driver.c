@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/percent.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "os/program.h"
 
 #define HELLO      "hello 1"
@@ -77,14 +78,6 @@ static bool is_version(const char *word)
         length++;
     return length > 0 && !word[length] && length < DRIVER_WORD_SIZE &&
            strcmp(word, DRIVER_NO_KEY) != 0;
-}
-
-/* The rest of the line behind that beginning; NULL: the line begins otherwise. */
-static const char *text_behind(const char *beginning, const char *line)
-{
-    size_t length = strlen(beginning);
-
-    return strncmp(line, beginning, length) == 0 ? line + length : NULL;
 }
 
 /* Sets the verdict, and the driver's words for it, which become a part of a message: so without the

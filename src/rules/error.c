@@ -2,6 +2,7 @@
  * database, which tells the kind of its failure (wire_error.h). */
 #include "rules/error.h"
 #include "base/decimal.h"
+#include "base/text.h"
 #include "rules/wire_error.h"
 
 #include <ctype.h>
@@ -59,20 +60,14 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Whether the text begins with that. */
-static bool begins_with(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 bool redis_error_is_redirection(const char *text)
 {
-    return begins_with(text, "MOVED ") || begins_with(text, "ASK ");
+    return text_behind("MOVED ", text) || text_behind("ASK ", text);
 }
 
 bool redis_error_turns_away(const char *text)
 {
-    return begins_with(text, "DENIED ") || strstr(text, "max number of clients");
+    return text_behind("DENIED ", text) || strstr(text, "max number of clients");
 }
 
 /* The row of error_words for a server's error text: that of the word it begins with, or else the

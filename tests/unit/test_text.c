@@ -33,6 +33,10 @@ int main(void)
 {
     char out[8];
 
+    tap_is(text_behind("ab", "abc"), "c", "text_behind", "a beginning");
+    tap_is(text_behind("abc", "abc"), "", "text_behind", "all of it");
+    tap_ok(!text_behind("b", "abc"), "text_behind: not the beginning");
+    tap_ok(!text_behind("abc", "ab"), "text_behind: more than there is");
     for (size_t i = 0; i < COUNT(appended); i++) {
         strcpy(out, appended[i].before);
         text_append(out, appended[i].size, "%s", appended[i].added);

@@ -152,8 +152,7 @@ void redis_session_annotate(const struct redis_session *session, struct answer *
     const char *found = locating ? "" : session->locator->found;
     bool reached = !locating && !cause_lacks_contact(answer->cause);
     /* NOAUTH asks for a password, DENIED is protected mode: neither is about a user's rights. */
-    bool of_nobody =
-        strncmp(answer->said, "NOAUTH", 6) == 0 || strncmp(answer->said, "DENIED", 6) == 0;
+    bool of_nobody = text_behind("NOAUTH", answer->said) || text_behind("DENIED", answer->said);
     /* The server has refused what this user may not do. A host's words name the user themselves. */
     bool by_rights =
         answer->cause == CAUSE_DENIED && !session->url->kind->program && !locating && !of_nobody;
