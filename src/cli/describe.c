@@ -94,12 +94,24 @@ char *describe_party(const struct identity *who, char *out, size_t size)
     return out;
 }
 
+/* The party of that owner; NULL: it is none of them. */
+static const struct lock_party *party_with_owner(const struct lock_party *parties, size_t count,
+                                                 const char *owner)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(parties[i].owner, owner) == 0)
+            return &parties[i];
+    return NULL;
+}
+
 const struct lock_party *lock_holder_of(const struct lock_view *lock, const char *owner)
 {
-    for (size_t i = 0; i < lock->holder_count; i++)
-        if (strcmp(lock->holders[i].owner, owner) == 0)
-            return &lock->holders[i];
-    return NULL;
+    return party_with_owner(lock->holders, lock->holder_count, owner);
+}
+
+const struct lock_party *lock_waiter_of(const struct lock_view *lock, const char *owner)
+{
+    return party_with_owner(lock->waiters, lock->waiter_count, owner);
 }
 
 bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder)

@@ -46,6 +46,8 @@ char *describe_party_briefly(const struct identity *who, char *out, size_t size)
 
 /* The holder with that owner; NULL: it does not hold the lock. */
 const struct lock_party *lock_holder_of(const struct lock_view *lock, const char *owner);
+/* The waiter with that owner; NULL: it does not wait for the lock. */
+const struct lock_party *lock_waiter_of(const struct lock_view *lock, const char *owner);
 /* True if the holder nests in another holder of the lock. */
 bool holder_is_nested(const struct lock_view *lock, const struct lock_party *holder);
 /* Returns the number of holders that do not nest in another one; *last is the last of them, or

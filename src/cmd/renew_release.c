@@ -79,15 +79,6 @@ static bool is_inside_run(const struct lock_view *lock, const char *owner)
     return false;
 }
 
-/* Whether the owner waits for the lock. lock: NULL if it is free. */
-static bool is_waiting(const struct lock_view *lock, const char *owner)
-{
-    for (size_t i = 0; lock && i < lock->waiter_count; i++)
-        if (strcmp(lock->waiters[i].owner, owner) == 0)
-            return true;
-    return false;
-}
-
 /* Opens the store, and finds which owner the request is for: the one that is named or reserved; or
  * its nearest ancestor that has acquired the lock, which is action->lock.owner then. */
 static int find_holder(struct renew_release *action)
@@ -124,7 +115,7 @@ static int find_holder(struct renew_release *action)
     bool is_of_run = party ? !acquired && !party->reserved : is_inside_run(lock, action->owner);
     if (is_of_run)
         return not_holder_refuse_run(&action->call, action->key);
-    if (!party && is_waiting(lock, action->owner)) {
+    if (!party && lock && lock_waiter_of(lock, action->owner)) {
         say_warning("%s is not held by that owner, which waits for it", action->key);
         return STATUS_NO;
     }

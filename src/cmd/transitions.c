@@ -3,6 +3,7 @@
 #include "cmd/transitions.h"
 
 #include "base/mem.h"
+#include "cli/describe.h"
 
 /* One lock in two surveys; a view without holders and waiters if there was no such lock. */
 struct pair {
@@ -81,10 +82,7 @@ static bool has_run(const struct lock_run *runs, size_t count, const struct lock
  * it wait. */
 static void add_acquisition(const struct pair *pair, const struct lock_party *holder)
 {
-    const struct lock_view *before = pair->before;
-
-    if (holder->waited_ms > 0 &&
-        !find_party(before->waiters, before->waiter_count, holder->owner, NULL))
+    if (holder->waited_ms > 0 && !lock_waiter_of(pair->before, holder->owner))
         add_transition(pair, TRANSITION_WAITING, holder->since_ms - holder->waited_ms, holder);
     add_transition(pair, TRANSITION_ACQUIRED, holder->since_ms, holder);
 }
@@ -134,7 +132,7 @@ static void compare_holders(const struct pair *pair)
 /* Whether a waiter has got the lock since: it holds it, or has held it. */
 static bool has_acquired(const struct pair *pair, const char *owner)
 {
-    bool ran = find_party(pair->after->holders, pair->after->holder_count, owner, NULL);
+    bool ran = lock_holder_of(pair->after, owner);
 
     for (size_t i = 0; i < pair->run_count && !ran; i++)
         ran = strcmp(pair->runs[i].by.owner, owner) == 0;
@@ -258,8 +256,7 @@ static bool is_missing(const struct lock_view *before, const struct lock_view *a
     bool refused = after->memory.refused.count > before->memory.refused.count;
 
     return !refused && !waiter->take && !has_acquired(&pair, waiter->owner) &&
-           !is_superseded(&pair, waiter) &&
-           !find_party(after->waiters, after->waiter_count, waiter->owner, NULL);
+           !is_superseded(&pair, waiter) && !lock_waiter_of(after, waiter->owner);
 }
 
 bool transitions_miss_waiters(const struct lock_views *before, struct lock_views *after, bool keep)
