@@ -33,13 +33,18 @@
  * its next renewal. */
 #define LOSES "loses the latest locks, and two commands run until the holder notices, within %s"
 
+/* The cluster of Galera in which a server is. */
+struct galera {
+    char name[40]; /* empty: it is in none */
+    int64_t nodes; /* how many of that the server sees, with itself */
+};
+
 /* The examination of one server. */
 struct probe {
     const struct checkup_plan *plan;
     bool among_hosts; /* the URL has several, of which one takes the locks */
     bool takes_locks;
-    char cluster[40];                  /* of Galera, by its name; empty: the server is in none */
-    int64_t nodes;                     /* how many of that cluster this server sees, with itself */
+    struct galera galera;
     const struct sql_dialect *dialect; /* NULL: of another kind of store */
     struct loop *loop;
     struct redis_session *session, *other; /* each with a host; the second is rarely used */
@@ -619,9 +624,9 @@ static void check_my_durability(struct probe *probe)
 static void note_cluster(struct probe *probe)
 {
     if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'"))
-        snprintf(probe->cluster, sizeof probe->cluster, "%.36s", probe->values[1]);
+        snprintf(probe->galera.name, sizeof probe->galera.name, "%.36s", probe->values[1]);
     if (ask_sql(probe, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'"))
-        decimal_parse(probe->values[1], 0, INT64_MAX, &probe->nodes);
+        decimal_parse(probe->values[1], 0, INT64_MAX, &probe->galera.nodes);
 }
 
 /* Examines a MySQL or MariaDB: whether it takes locks, whether it keeps them, whether it has
@@ -795,8 +800,7 @@ static bool check_url(struct probe *probe, const struct url *url, const char *co
     if (opened) {
         probe->server = checkup_add(checkup, url);
         probe->takes_locks = false;
-        *probe->cluster = '\0';
-        probe->nodes = 0;
+        probe->galera = (struct galera){0};
         if (tests)
             examine_by_host(probe, tests);
         else
@@ -815,8 +819,7 @@ static bool check_url(struct probe *probe, const struct url *url, const char *co
 struct hosts {
     size_t writers, unreached;
     char names[URL_TEXT_SIZE];
-    char cluster[40]; /* that all of them are nodes of; empty: of none, or of several */
-    int64_t nodes;    /* how many of it each of them sees */
+    struct galera galera; /* of each that takes locks; in none: they do not agree */
     enum level worst;
 };
 
@@ -827,7 +830,8 @@ static void judge_hosts(const struct url *url, const struct hosts *hosts, struct
     if (hosts->writers == 0)
         diagnosis_add(whole, "hosts", LEVEL_UNFIT, "promote one of them",
                       "none of the %zu hosts takes writes", url->host_count);
-    else if (hosts->writers > 1 && *hosts->cluster && (int64_t)hosts->writers <= hosts->nodes)
+    else if (hosts->writers > 1 && *hosts->galera.name &&
+             (int64_t)hosts->writers <= hosts->galera.nodes)
         diagnosis_add(whole, "hosts", hosts->worst, hosts->worst > LEVEL_NOTE ? "see above" : "",
                       "%zu hosts take writes, as nodes of one Galera cluster: %s", hosts->writers,
                       hosts->names);
@@ -863,12 +867,11 @@ static bool check_hosts(struct probe *probe, const struct url *all, struct check
         hosts.unreached += !server->reached;
         if (!probe->takes_locks)
             continue;
-        if (hosts.writers == 0) { /* this is the first one that takes locks */
-            memcpy(hosts.cluster, probe->cluster, sizeof hosts.cluster);
-            hosts.nodes = probe->nodes;
-        } else if (strcmp(hosts.cluster, probe->cluster) != 0 || hosts.nodes != probe->nodes) {
-            *hosts.cluster = '\0';
-        }
+        if (hosts.writers == 0) /* this is the first one that takes locks */
+            hosts.galera = probe->galera;
+        else if (strcmp(hosts.galera.name, probe->galera.name) != 0 ||
+                 hosts.galera.nodes != probe->galera.nodes)
+            hosts.galera = (struct galera){0};
         text_append(hosts.names, sizeof hosts.names, "%s", hosts.writers++ > 0 ? ", " : "");
         url_append_hosts(&url, hosts.names, sizeof hosts.names);
         if (server->diagnosis.worst > hosts.worst)
